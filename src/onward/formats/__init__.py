@@ -1,0 +1,1 @@
+"""Other people's session formats: one file a format, import and export together."""

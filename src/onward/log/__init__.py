@@ -1,0 +1,1 @@
+"""Where events live: back ends, the lock, inbox, blobs, index, catalogue, and the one door for writing."""

@@ -1,0 +1,1 @@
+"""`Session`: the verbs on one session."""

@@ -1,0 +1,1 @@
+"""`Store`: where sessions are kept, found, forked and deleted."""
