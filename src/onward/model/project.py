@@ -58,5 +58,22 @@ def messages_of(type_: str, data: Any) -> list[Message]:
     return []
 
 
+def count(type_: str, data: Any) -> int:
+    """How many messages `messages_of` gives, from data as stored: long strings may still be blob references."""
+    if type_ in _WITH_MESSAGE:
+        message = data.get("message")
+        return 1 if message and message.get("blocks") else 0
+    if type_ == "tool/result":
+        return 1
+    if type_ == "compaction/summary":
+        messages = data.get("messages")
+        if messages is not None:
+            return sum(1 for message in messages if message.get("blocks"))
+        return 1 if data.get("summary") else 0
+    if type_ == "branch/summary":
+        return 1 if data.get("summary") else 0
+    return 0
+
+
 def _said(text: str) -> list[Message]:
     return [Message(role="user", blocks=[Text(text)])] if text else []

@@ -1,4 +1,458 @@
-"""The fold of a log: one object that knows the tree, the branches, the surface, the brackets, the keys, the facts.
+"""The fold of a log: the tree, the branches, the surface, the brackets, the keys and an index of the facts.
 
-Both the door and the loader use it: `plan` checks an event against the rules and changes nothing, `apply` commits it.
+Both the door and the loader use it. `plan` checks an event against the rules and changes nothing; `apply` commits
+what was planned and cannot fail. So what the door accepts opens again, and what it would refuse is corruption.
 """
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from onward.errors import AlreadyExists, NotFound, Refused
+from onward.model import project
+from onward.model.branches import Branches
+from onward.model.event import MAIN, Envelope, Event
+from onward.model.surface import Op, SurfaceIndex, resolve, step
+from onward.model.tree import NONE, Path, Tree
+from onward.model.vocabulary import VOCABULARY, Kind
+
+BRACKETS = (
+    *("turn/start", "turn/end", "step/start", "step/end", "compaction/start", "compaction/end"),
+    *("commit/start", "commit/done", "commit/failed"),
+)
+"""Types that open or close something. The order is part of the snapshot's format."""
+
+_BRACKET_CODE = {type_: code for code, type_ in enumerate(BRACKETS)}
+
+USAGE_TYPES = frozenset(
+    {"assistant/message", "assistant/attempt", "usage", "compaction/summary", "branch/summary", "tool/result"}
+)
+"""Types whose data may have `usage`."""
+
+UNINDEXED = frozenset({"assistant/partial"})
+"""Facts too many to index; who needs them reads the log from the open step on."""
+
+MAX_KEY = 512
+MAX_BRANCH = 200
+_BRANCH_NAME = re.compile(r"^[^\x00-\x1f\x7f]+$")
+
+Lookup = Callable[[int], Event]
+"""Reads an earlier event of the same log, its data as stored."""
+
+
+class Planned(NamedTuple):
+    """An event that passed every rule, with what applying it needs."""
+
+    env: Envelope
+    data: Any
+    kind: Kind
+    branch: str
+    parent: int
+    op: Op
+    messages: int
+
+
+class Tip:
+    """The surface at a branch's leaf, kept current. `since` counts operations since the last kept list."""
+
+    __slots__ = ("leaf", "messages", "since", "surface")
+
+    def __init__(self, leaf: int, surface: list[int], since: int, messages: int) -> None:
+        self.leaf = leaf
+        self.surface = surface
+        self.since = since
+        self.messages = messages
+
+
+class State:
+    """Everything that follows from a log's events.
+
+    Attributes:
+        next_seq: the seq that the next event gets.
+        own_from: seq of the first own event; those before it are inherited.
+        tree, surfaces, branches: the indexes.
+        facts: type -> seqs of the facts of that type, ascending (`UNINDEXED` types left out).
+        brackets, bracket_codes: seqs of every bracket, ascending, and its place in `BRACKETS`.
+        prompts: seqs of user messages that a person wrote.
+        usage: seqs of the events that may carry usage.
+        openings: (seq, number) of each own `writer/opened`.
+        unknown: (seq, type) of the first event that forbids resuming, or None.
+    """
+
+    def __init__(self, first_seq: int = 0) -> None:
+        if first_seq:
+            raise ValueError("a state starts at seq 0; take the prefix of another state to inherit events")
+        self.next_seq = 0
+        self.own_from = 0
+        self.tree = Tree()
+        self.surfaces = SurfaceIndex()
+        self.weights = bytearray()
+        self.branches = Branches()
+        self.facts: dict[str, array[int]] = {}
+        self.brackets: array[int] = array("q")
+        self.bracket_codes = bytearray()
+        self.prompts: array[int] = array("q")
+        self.usage: array[int] = array("q")
+        self.openings: list[tuple[int, int]] = []
+        self.unknown: tuple[int, str] | None = None
+        self.keys: dict[tuple[str, str], int] = {}
+        self._tips: dict[str, Tip] = {}
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    def leaf(self, branch: str | None = None) -> int:
+        """The leaf of a branch (None = the active one), or NONE. Raises NotFound for an unknown branch."""
+        name = self.branches.active if branch is None else branch
+        try:
+            return self.branches.leaves[name]
+        except KeyError:
+            raise NotFound(f"there is no branch {name!r}", hint="`onward tree` lists the branches") from None
+
+    def path(self, leaf: int) -> Path:
+        """The path to a node."""
+        return self.tree.path(leaf)
+
+    def surface(self, leaf: int) -> list[int]:
+        """The surface at a node, as a fresh list."""
+        for tip in self._tips.values():
+            if tip.leaf == leaf:
+                return list(tip.surface)
+        return self.surfaces.at(self.tree, leaf)[0]
+
+    def messages(self, branch: str | None = None) -> int:
+        """How many plain messages the context of a branch (None = the active one) has."""
+        name = self.branches.active if branch is None else branch
+        return self._tip(name, self.leaf(name)).messages
+
+    def find_key(self, key: str, kind: Kind | None, branch: str) -> int | None:
+        """The own event that used a key: of the session for facts, of the branch for nodes."""
+        return self.keys.get((branch if kind is Kind.NODE else "", key))
+
+    @property
+    def last_number(self) -> int:
+        """The number of the newest own `writer/opened`, or 0."""
+        return self.openings[-1][1] if self.openings else 0
+
+    @property
+    def stale_before(self) -> int:
+        """A bracket opened before this seq is stale: it is inherited or older than the newest `writer/opened`."""
+        return max(self.own_from, self.openings[-1][0] if self.openings else 0)
+
+    def open_brackets(self, leaf: int) -> dict[str, int]:
+        """What is open at a node: `turn`, `step`, `compaction` -> seq of the opening bracket on that path."""
+        path = self.tree.path(leaf)
+        closed: set[str] = set()
+        out: dict[str, int] = {}
+        for at in range(len(self.brackets) - 1, -1, -1):
+            seq = self.brackets[at]
+            if seq > leaf or seq not in path:
+                continue
+            what, _, edge = BRACKETS[self.bracket_codes[at]].partition("/")
+            if what == "turn":
+                if edge == "start" and "turn" not in closed:
+                    out["turn"] = seq
+                break
+            if what not in closed:
+                closed.add(what)
+                if edge == "start":
+                    out[what] = seq
+        return out
+
+    def visible(self, type_: str, about: Callable[[int], int | None], path: Path) -> list[int]:
+        """The facts of a type that a path sees, ascending; `about` gives a fact's node, or None for everywhere."""
+        out = []
+        for seq in self.facts.get(type_, ()):
+            node = about(seq)
+            if node is None or node in path:
+                out.append(seq)
+        return out
+
+    # --- planning -----------------------------------------------------------------------------------------------
+
+    def plan(self, env: Envelope, data: Any, lookup: Lookup) -> Planned:
+        """Check an event against every rule; nothing changes.
+
+        Args:
+            env: the event's envelope, with seq and time.
+            data: its data as stored.
+            lookup: reads earlier events; used only when one tool result replaces another.
+
+        Raises:
+            Refused: or a subclass, naming seq and rule.
+        """
+        seq = env.seq
+        if seq != self.next_seq:
+            raise Refused(f"the next seq is {self.next_seq}, not {seq}", seq=seq)
+        row = VOCABULARY.get(env.type)
+        if row is None:
+            if not env.type:
+                raise Refused("an event needs a type", seq=seq)
+            kind = Kind.SESSION_FACT if env.fact else Kind.NODE
+            if env.surface is not UNSET:
+                raise Refused(f"{env.type} is not of the vocabulary and cannot be on the surface", seq=seq)
+        else:
+            kind = row.kind
+            if env.fact:
+                raise Refused(f"`fact` is for an application's own types, not for {env.type}", seq=seq)
+            if env.surface is not UNSET and not row.surface:
+                raise Refused(f"{env.type} cannot be on the surface", seq=seq)
+        if env.sources:
+            self._check_sources(env)
+        if kind is Kind.NODE:
+            planned = self._plan_node(env, data, lookup)
+        else:
+            self._check_fact(env, kind, row is None)
+            self._check_effects(env, data)
+            planned = Planned(env, data, kind, MAIN, NONE, None, 0)
+        if env.key is not UNSET:
+            if not 0 < len(env.key) <= MAX_KEY:
+                raise Refused(f"a key has 1 to {MAX_KEY} characters", seq=seq)
+            if self.find_key(env.key, kind, planned.branch) is not None:
+                raise Refused(f"the key {env.key!r} was used before", seq=seq)
+        return planned
+
+    def _plan_node(self, env: Envelope, data: Any, lookup: Lookup) -> Planned:
+        seq = env.seq
+        if env.about is not UNSET:
+            raise Refused(f"{env.type} is a node; `about` is for facts", seq=seq)
+        branch = MAIN if env.branch is UNSET else env.branch
+        if branch not in self.branches.leaves:
+            raise Refused(f"there is no branch {branch!r}", seq=seq, hint="create it first")
+        if env.parent is UNSET:
+            parent = self.branches.leaves[branch]
+        elif env.parent is None:
+            parent = NONE
+        elif self.tree.has_node(env.parent):
+            parent = env.parent
+        else:
+            raise Refused(f"the parent {env.parent} is not an earlier node", seq=seq)
+        if env.surface is UNSET:
+            return Planned(env, data, Kind.NODE, branch, parent, None, 0)
+        op: Op = None
+        if env.surface != "append":
+            tip = self._tip(branch, parent)
+            op = resolve(env.surface, seq, tip.surface, self.tree.path(parent), self.surfaces.carries, env.sources)
+            if env.type == "tool/result" and isinstance(op, tuple):
+                self._check_result_swap(env, data, tip.surface, op, lookup)
+        return Planned(env, data, Kind.NODE, branch, parent, op, min(project.count(env.type, data), 255))
+
+    def _check_result_swap(
+        self, env: Envelope, data: Any, surface: list[int], op: tuple[int, int], lookup: Lookup
+    ) -> None:
+        if op[0] != op[1]:
+            return
+        old = lookup(op[0])
+        if old.type != "tool/result":
+            return
+        before = {name: value for name, value in old.data.items() if name != "content"}
+        after = {name: value for name, value in data.items() if name != "content"}
+        if before != after:
+            raise Refused("a tool result that replaces a tool result may change its content only", seq=env.seq)
+
+    def _check_fact(self, env: Envelope, kind: Kind, own_type: bool) -> None:
+        seq = env.seq
+        if env.branch is not UNSET or env.parent is not UNSET:
+            raise Refused(f"{env.type} is a fact; `branch` and `parent` are for nodes", seq=seq)
+        if env.about is not UNSET:
+            if kind is Kind.SESSION_FACT and not own_type:
+                raise Refused(f"{env.type} is a fact of the session; it is about no node", seq=seq)
+            if not self.tree.has_node(env.about):
+                raise Refused(f"{env.about}, which the fact is about, is not an earlier node", seq=seq)
+        elif kind is Kind.NODE_FACT and self.tree.last_node != NONE:
+            raise Refused(f"{env.type} is a fact of a node; say which with `about`", seq=seq)
+
+    def _check_sources(self, env: Envelope) -> None:
+        for source in env.sources:
+            low, high = (source, source) if isinstance(source, int) else source
+            if not 0 <= low <= high < env.seq:
+                raise Refused(f"the source {source} is not an earlier event", seq=env.seq)
+
+    def _check_effects(self, env: Envelope, data: Any) -> None:
+        seq = env.seq
+        if env.type == "writer/opened":
+            if data["number"] <= self.last_number:
+                raise Refused(f"the writer's number must be greater than {self.last_number}", seq=seq)
+        elif env.type in ("branch/create", "branch/move"):
+            name, node = data["name"], data.get("node")
+            if node is not None and not self.tree.has_node(node):
+                raise Refused(f"{node} is not an earlier node", seq=seq)
+            if env.type == "branch/create":
+                check_branch_name(name)
+                if name in self.branches.leaves:
+                    raise AlreadyExists(f"there is a branch {name!r} already", seq=seq)
+            elif name not in self.branches.leaves:
+                raise NotFound(f"there is no branch {name!r}", seq=seq)
+        elif env.type == "branch/delete":
+            name = data["name"]
+            if name not in self.branches.leaves:
+                raise NotFound(f"there is no branch {name!r}", seq=seq)
+            if name in (MAIN, self.branches.active):
+                raise Refused(f"{name!r} is {'main' if name == MAIN else 'the active branch'} and stays", seq=seq)
+
+    # --- applying -----------------------------------------------------------------------------------------------
+
+    def apply(self, planned: Planned) -> None:
+        """Commit a planned event."""
+        env, type_, seq = planned.env, planned.env.type, planned.env.seq
+        if planned.kind is Kind.NODE:
+            self.tree.add_node(planned.parent)
+            self.branches.write(planned.branch, seq)
+            if env.surface is UNSET:
+                self.surfaces.carries.append(0)
+                tip = self._tips.get(planned.branch)
+                if tip is not None and tip.leaf == planned.parent:
+                    tip.leaf = seq
+            else:
+                self._apply_surface(planned)
+            if type_ == "user/message" and planned.data.get("source", "user") == "user":
+                self.prompts.append(seq)
+        else:
+            self.tree.add_fact()
+            self.surfaces.carries.append(0)
+            self._apply_fact(planned)
+        self.weights.append(planned.messages)
+        code = _BRACKET_CODE.get(type_)
+        if code is not None:
+            self.brackets.append(seq)
+            self.bracket_codes.append(code)
+        if type_ in USAGE_TYPES:
+            self.usage.append(seq)
+        if env.key is not UNSET:
+            self.keys[planned.branch if planned.kind is Kind.NODE else "", env.key] = seq
+        if self.unknown is None and type_ not in VOCABULARY and not env.ignorable:
+            self.unknown = (seq, type_)
+        self.next_seq = seq + 1
+
+    def _apply_surface(self, planned: Planned) -> None:
+        seq, op = planned.env.seq, planned.op
+        tip = self._tip(planned.branch, planned.parent)
+        self.surfaces.carries.append(1)
+        if op is None:
+            tip.surface.append(seq)
+            tip.messages += planned.messages
+        else:
+            self.surfaces.ops[seq] = op
+            tip.surface = step(tip.surface, seq, op)
+            weights = self.weights
+            tip.messages = sum(weights[node] for node in tip.surface if node != seq)
+            if seq in tip.surface:
+                tip.messages += planned.messages
+        tip.leaf = seq
+        tip.since += 1
+        if op is not None and tip.since * 4 >= len(tip.surface):
+            # Walking back to this list must not cost more than the list is long; a quarter keeps it well below.
+            self.surfaces.keep(seq, tip.surface)
+            tip.since = 0
+
+    def _apply_fact(self, planned: Planned) -> None:
+        type_, seq, data = planned.env.type, planned.env.seq, planned.data
+        if type_ not in UNINDEXED:
+            index = self.facts.get(type_)
+            if index is None:
+                index = self.facts[type_] = array("q")
+            index.append(seq)
+        if type_ == "branch/create":
+            self.branches.create(data["name"], _node(data), seq)
+        elif type_ == "branch/move":
+            self.branches.move(data["name"], _node(data), seq)
+        elif type_ == "branch/delete":
+            self.branches.delete(data["name"], seq)
+            self._tips.pop(data["name"], None)
+        elif type_ == "writer/opened":
+            self.openings.append((seq, data["number"]))
+
+    def _tip(self, branch: str, leaf: int) -> Tip:
+        tip = self._tips.get(branch)
+        if tip is None or tip.leaf != leaf:
+            surface, since = self.surfaces.at(self.tree, leaf)
+            tip = Tip(leaf, surface, since, sum(self.weights[seq] for seq in surface))
+            self._tips[branch] = tip
+        return tip
+
+    def set_tip(self, branch: str, surface: list[int]) -> None:
+        """Say what the surface at a branch's leaf is; for snapshots, which know it already."""
+        # Walking back from here would find the list after `len(surface)` steps at the most.
+        messages = sum(self.weights[seq] for seq in surface)
+        self._tips[branch] = Tip(self.branches.leaves[branch], surface, len(surface), messages)
+
+    def add_plain_fact(self, env: Envelope) -> bool:
+        """Apply an `UNINDEXED` fact that has nothing but `about` and data; False = use `plan` and `apply`.
+
+        The loader's short cut for streamed text, which is most of a large log. It checks what `plan` checks.
+        """
+        if (
+            env.type not in UNINDEXED
+            or env.seq != self.next_seq
+            or env.about is UNSET
+            or not self.tree.has_node(env.about)
+            or env.sources
+            or env.key is not UNSET
+            or env.branch is not UNSET
+            or env.parent is not UNSET
+            or env.surface is not UNSET
+            or env.fact
+        ):
+            return False
+        self.tree.is_node.append(0)
+        self.surfaces.carries.append(0)
+        self.weights.append(0)
+        self.next_seq += 1
+        return True
+
+    # --- time ---------------------------------------------------------------------------------------------------
+
+    def prefix(self, length: int) -> State:
+        """The state of the first `length` events, as it was then."""
+        if length >= self.next_seq:
+            length = self.next_seq
+        out = State()
+        out.next_seq = length
+        out.own_from = min(self.own_from, length)
+        out.tree = self.tree.prefix(length)
+        out.surfaces = self.surfaces.prefix(length)
+        out.weights = self.weights[:length]
+        out.branches = self.branches.prefix(length, out.tree)
+        for type_, seqs in self.facts.items():
+            cut = bisect_right(seqs, length - 1)
+            if cut:
+                out.facts[type_] = seqs[:cut]
+        cut = bisect_right(self.brackets, length - 1)
+        out.brackets, out.bracket_codes = self.brackets[:cut], self.bracket_codes[:cut]
+        out.prompts = self.prompts[: bisect_right(self.prompts, length - 1)]
+        out.usage = self.usage[: bisect_right(self.usage, length - 1)]
+        out.openings = self.openings[: bisect_right(self.openings, (length,))]
+        out.unknown = self.unknown if self.unknown and self.unknown[0] < length else None
+        out.keys = {key: seq for key, seq in self.keys.items() if seq < length}
+        return out
+
+    def inherit(self, length: int) -> State:
+        """The state that a fork of the first `length` events starts from: nothing in it is the fork's own."""
+        out = self.prefix(length)
+        out.own_from = length
+        out.keys = {}
+        out.openings = []
+        return out
+
+
+def _node(data: dict[str, Any]) -> int:
+    node: int | None = data.get("node")
+    return NONE if node is None else node
+
+
+def check_branch_name(name: str) -> None:
+    """Refuse a branch name that is empty, too long, or has control characters."""
+    if not name or len(name) > MAX_BRANCH or not _BRANCH_NAME.match(name):
+        raise Refused(f"a branch name has 1 to {MAX_BRANCH} characters and no control characters, not {name[:40]!r}")
+
+
+def envelope_of(event: Event) -> Envelope:
+    """An event's envelope, for planning it again."""
+    fields = {name: getattr(event, name) for name in Envelope.__struct_fields__ if name != "data"}
+    return Envelope(**fields, data=msgspec.Raw(b""))
