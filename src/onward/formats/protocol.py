@@ -17,12 +17,14 @@ from onward.model.event import Draft, Event
 class SourceLine(NamedTuple):
     """A physical line: its 1-based number (split at LF only) and its bytes without the LF.
 
-    `complete` is False for a last line that has no LF. A byte-order mark at the start of a file is taken off.
+    `complete` is False for a last line that has no LF. A byte-order mark at the start of a file is taken off, and
+    `bom` is True on the line that it was taken off from.
     """
 
     number: int
     raw: bytes
     complete: bool = True
+    bom: bool = False
 
 
 class Warning_(NamedTuple):
@@ -57,6 +59,11 @@ SeqOf = Callable[[int], int]
 
 The identity on a first import of a whole file; on a later one it looks seqs up. Importers use it for every reference
 that they write: parent, about, surface, sources, and the seqs inside data."""
+
+
+Put = Callable[[bytes], str]
+"""Stores bytes as a blob and returns their sha256 in hex. An importer hands over what its source holds inline
+(images, files) and refers to it by hash; long strings are the door's business."""
 
 
 @dataclass(slots=True)
@@ -140,8 +147,13 @@ class Format(Protocol):
         """
         ...
 
-    def read(self, lines: Iterator[SourceLine], seq_of: SeqOf) -> Reading:
-        """Start reading: `lines` are all lines of the file, header first."""
+    def read(self, lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
+        """Start reading: `lines` are all lines of the file, header first.
+
+        Raises:
+            BadSource: there is no header of this format.
+            FormatUnsupported: the header is of a future version.
+        """
         ...
 
     def render(self, view: ExportView) -> Rendered:
