@@ -50,7 +50,7 @@ def summary(text: str, surface: SurfaceOp, sources: Any, **fields: Any) -> Draft
 
 def shared(*parts: str) -> Path:
     """A path below the shared test data; skips the test where that folder is absent (a user's clone)."""
-    root = Path(os.environ.get("ONWARD_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+    root = Path(os.environ.get("ONWARD_SHARED", Path(__file__).resolve().parents[2] / "shared" / "data"))
     path = root.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"the shared test data is not here ({'/'.join(parts)})")

@@ -1,0 +1,105 @@
+"""Put the streamed pieces of an unfinished reply together.
+
+An assistant/partial fact holds pieces in the order in which they arrived. A piece looks like a block:
+`{"type": "text", "text": …}`, `{"type": "reasoning", "text": …}` or `{"type": "tool_call", "call_id", "name",
+"arguments"}`, with an optional `index` that says which block of the reply it continues. Without `index` a piece
+continues the block before it when both are of the same type and it names no other call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+_STREAMED = ("text", "reasoning", "tool_call")
+
+
+def assemble(pieces: Iterable[Any]) -> list[dict[str, Any]]:
+    """The blocks that streamed pieces make up.
+
+    Args:
+        pieces: the `blocks` of the partial facts, one after the other. Pieces of other kinds are left out.
+
+    Returns:
+        Blocks as dicts of the vocabulary, in the order in which they began. A tool call whose arguments are not
+        complete keeps them as a string.
+    """
+    blocks: list[tuple[Any, dict[str, Any]]] = []
+    for piece in pieces:
+        if not isinstance(piece, dict) or piece.get("type") not in _STREAMED:
+            continue
+        index = piece.get("index")
+        block = _continued(blocks, index, piece)
+        if block is None:
+            block = {"type": piece["type"]}
+            blocks.append((index, block))
+        _add(block, piece)
+    return [_finished(block) for _, block in blocks]
+
+
+def whole(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks that may stand in a message: non-blank text and reasoning, and calls with complete arguments."""
+    kept: list[dict[str, Any]] = []
+    for block in blocks:
+        if block["type"] == "tool_call":
+            if isinstance(block["arguments"], dict) and block["call_id"] and block["name"]:
+                kept.append(block)
+        elif block["text"].strip():
+            kept.append(block)
+    return kept
+
+
+def arguments_of(raw: Any) -> dict[str, Any] | None:
+    """A call's arguments as an object; None where they are a string that is no JSON object."""
+    if isinstance(raw, dict):
+        return raw
+    if not isinstance(raw, str):
+        return None
+    try:
+        value = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _continued(blocks: list[tuple[Any, dict[str, Any]]], index: Any, piece: dict[str, Any]) -> dict[str, Any] | None:
+    if index is not None:
+        same = (block for at, block in reversed(blocks) if at == index and block["type"] == piece["type"])
+        return next(same, None)
+    if not blocks:
+        return None
+    at, last = blocks[-1]
+    if at is not None or last["type"] != piece["type"]:
+        return None
+    if piece["type"] == "tool_call" and piece.get("call_id") not in (None, "", last.get("call_id")):
+        return None
+    return last
+
+
+def _add(block: dict[str, Any], piece: dict[str, Any]) -> None:
+    if block["type"] != "tool_call":
+        block["text"] = block.get("text", "") + str(piece.get("text", ""))
+        return
+    for name in ("call_id", "name"):
+        if piece.get(name):
+            block[name] = piece[name]
+    arguments = piece.get("arguments", "")
+    if isinstance(arguments, dict):
+        block["arguments"] = arguments
+    elif not isinstance(block.get("arguments"), dict):
+        block["arguments"] = block.get("arguments", "") + str(arguments)
+
+
+def _finished(block: dict[str, Any]) -> dict[str, Any]:
+    if block["type"] != "tool_call":
+        return block
+    raw = block.get("arguments", "")
+    parsed = arguments_of(raw)
+    return {
+        "type": "tool_call",
+        "call_id": block.get("call_id", ""),
+        "name": block.get("name", ""),
+        "arguments": raw if parsed is None else parsed,
+    }

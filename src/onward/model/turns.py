@@ -1,0 +1,240 @@
+"""Turns of one path: which brackets are open at its end, where its turns lie, which bracket may come next.
+
+Everything here looks at the nodes of *one* path in order. Formats without turn brackets get their turns inferred by
+the same function that reads real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onward.errors import Refused
+from onward.model.event import Event
+
+TOOL_USE_STOPS = frozenset({"tool_use", "tool-use", "toolUse", "tool_calls", "tool-calls", "tool"})
+"""Stop reasons, as providers and formats spell them, that say: the model waits for its tools."""
+
+CUT_OFF_STOPS = {
+    "error": "error",
+    "aborted": "aborted",
+    "cancelled": "aborted",
+    "length": "max-tokens",
+    "max_tokens": "max-tokens",
+    "max-tokens": "max-tokens",
+    "interrupted": "interrupted",
+}
+"""Stop reasons of a reply that did not come to its own end, to the reason that its turn ends with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """An opening bracket without its end.
+
+    Attributes:
+        seq: where it opened.
+        number: the turn's or step's own number, where the writer counts.
+        stale: it was inherited or its writer is gone; nothing runs in it.
+    """
+
+    seq: int
+    number: int | None
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBrackets:
+    """What is open at the end of a path. `last_turn` is the highest turn number so far (0 = none)."""
+
+    turn: Bracket | None = None
+    step: Bracket | None = None
+    compaction: Bracket | None = None
+    last_turn: int = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn is open that is not stale."""
+        return self.turn is not None and not self.turn.stale
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of a path.
+
+    Attributes:
+        start: seq of its turn/start, or of the first message that a person gave for it.
+        end: seq of its turn/end, of the reply that finished it, or of the last node seen of an unfinished one.
+        complete: it came to an end, whatever the reason.
+        reason: why it ended; None while it is not complete.
+        inferred: the path has no brackets for it.
+    """
+
+    start: int
+    end: int
+    complete: bool
+    reason: str | None
+    inferred: bool
+
+
+def number_of(event: Event, name: str) -> int | None:
+    """The whole number `name` in an event's data, if it has one."""
+    value = event.data.get(name) if isinstance(event.data, dict) else None
+    return value if type(value) is int else None
+
+
+def open_brackets(path: Sequence[Event], *, stale_before: int = 0) -> OpenBrackets:
+    """The brackets that are open at the end of a path.
+
+    A turn's start or end closes the step in it. A compaction is closed by its own end only: one that nobody ended
+    stays visible until it is stale.
+
+    Args:
+        path: the nodes of one path, in order.
+        stale_before: brackets with a smaller seq are stale: the greater of the first own seq of the session and the
+            seq of its last writer/opened.
+    """
+    turn: Event | None = None
+    step: Event | None = None
+    compaction: Event | None = None
+    last = 0
+    for event in path:
+        match event.type:
+            case "turn/start":
+                turn, step = event, None
+                numbered = number_of(event, "turn")
+                last = last + 1 if numbered is None else max(last, numbered)
+            case "turn/end":
+                turn = step = None
+            case "step/start":
+                step = event
+            case "step/end":
+                step = None
+            case "compaction/start":
+                compaction = event
+            case "compaction/end":
+                compaction = None
+
+    def bracket(event: Event | None, name: str) -> Bracket | None:
+        return None if event is None else Bracket(event.seq, number_of(event, name), event.seq < stale_before)
+
+    return OpenBrackets(bracket(turn, "turn"), bracket(step, "step"), bracket(compaction, "compaction"), last)
+
+
+def check(next_type: str, state: OpenBrackets) -> None:
+    """Whether a program that runs turns may append this event now.
+
+    Only for the verbs that run turns; the door takes logs of others as they are. Events that are no brackets pass.
+
+    Raises:
+        Refused: the bracket does not fit what is open; the message names the bracket in its way.
+    """
+    turn, step, compaction = state.turn, state.step, state.compaction
+    if turn is not None and turn.stale and next_type in ("turn/start", "turn/end", "step/start", "step/end"):
+        raise Refused(
+            f"{next_type} does not fit: a turn that nobody runs any more is open",
+            hint="close it first: resuming the session writes the missing ends",
+            seq=turn.seq,
+        )
+    match next_type:
+        case "turn/start" if turn is not None:
+            raise Refused("a turn is open already", hint="end it before the next one starts", seq=turn.seq)
+        case "turn/end" | "step/start" if turn is None:
+            raise Refused(f"{next_type} needs an open turn", hint="append turn/start first")
+        case "turn/end" | "step/start" if step is not None:
+            raise Refused(f"{next_type} does not fit: a step is open", hint="append step/end first", seq=step.seq)
+        case "step/end" if step is None:
+            raise Refused("step/end needs an open step", hint="append step/start first")
+        case "turn/start" | "turn/end" | "compaction/start" if compaction is not None and not compaction.stale:
+            raise Refused(
+                f"{next_type} does not fit: a compaction is running",
+                hint="end it with compaction/end first",
+                seq=compaction.seq,
+            )
+        case "compaction/end" if compaction is None:
+            raise Refused("compaction/end needs a compaction", hint="append compaction/start first")
+
+
+def is_person(event: Event) -> bool:
+    """Whether an event is a message that a person gave (not one that a program put in)."""
+    return event.type == "user/message" and _data(event).get("source", "user") == "user"
+
+
+def infer_turns(path: Sequence[Event]) -> list[Turn]:
+    """The turns of a path, oldest first.
+
+    Where the path has brackets, a turn is what they enclose; messages that a person gave just before turn/start
+    belong to it. Elsewhere a turn starts with a person's message (several before a reply are one turn) and is
+    complete with a reply that asks for no tool, or that stopped for another reason than tools. More work after
+    that reply (a follow-up that a program put in) belongs to the same turn.
+    """
+    turns: list[Turn] = []
+    now: Turn | None = None
+    replied = False
+    asked = False
+    for event in path:
+        if event.type == "turn/start":
+            waiting = now if now is not None and now.inferred and not replied else None
+            if now is not None and waiting is None:
+                turns.append(now)
+            start = event.seq if waiting is None else waiting.start
+            now, replied = Turn(start, event.seq, False, None, inferred=False), False
+        elif now is not None and not now.inferred:
+            now = replace(now, end=event.seq)
+            if event.type == "turn/end":
+                turns.append(replace(now, complete=True, reason=str(_data(event).get("reason", "completed"))))
+                now = None
+        elif is_person(event):
+            if now is not None and not replied:
+                now = replace(now, end=event.seq)
+                continue
+            if now is not None:
+                turns.append(now)
+            now, replied = Turn(event.seq, event.seq, False, None, inferred=True), False
+        elif now is not None:
+            reason = _finishes(event)
+            if event.type == "assistant/message":
+                replied, asked = True, _has_calls(_data(event))
+            if reason is not None:
+                now = replace(now, end=event.seq, complete=True, reason=reason)
+            elif event.type == "assistant/message" or (asked and _works(event) and now.reason == "completed"):
+                now = replace(now, end=event.seq, complete=False, reason=None)
+            elif not now.complete:
+                now = replace(now, end=event.seq)
+    if now is not None:
+        turns.append(now)
+    return turns
+
+
+def last_completed(path: Sequence[Event]) -> int | None:
+    """The seq at which the last completed turn of a path ends; None when there is none."""
+    return next((turn.end for turn in reversed(infer_turns(path)) if turn.complete), None)
+
+
+def _works(event: Event) -> bool:
+    return event.type in ("tool/call", "tool/result")
+
+
+def _finishes(event: Event) -> str | None:
+    """The reason that an inferred turn ends with at this event; None if it does not end here."""
+    if event.type != "assistant/message":
+        return None
+    data = _data(event)
+    stop = data.get("stop")
+    if data.get("interrupted") is True:
+        return "interrupted"
+    if isinstance(stop, str) and stop in CUT_OFF_STOPS:
+        return CUT_OFF_STOPS[stop]
+    if not _has_calls(data) or (isinstance(stop, str) and stop not in TOOL_USE_STOPS):
+        return "completed"
+    return None
+
+
+def _has_calls(data: dict[str, Any]) -> bool:
+    message = data.get("message")
+    blocks = message.get("blocks", []) if isinstance(message, dict) else []
+    return any(isinstance(block, dict) and block.get("type") == "tool_call" for block in blocks)
+
+
+def _data(event: Event) -> dict[str, Any]:
+    return event.data if isinstance(event.data, dict) else {}
