@@ -1,0 +1,158 @@
+"""The ledger of model usage: what a session's requests took in tokens and cost, in total and in rows.
+
+Every event of the log counts once, on whatever branch it is and whether or not the model still sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from onward.model.event import Event
+from onward.model.messages import Model, Usage
+from onward.model.turns import infer_turns
+
+OPERATIONS: dict[str, str] = {
+    "assistant/message": "reply",
+    "assistant/attempt": "attempt",
+    "compaction/summary": "compaction",
+    "branch/summary": "branch-summary",
+    "tool/result": "tool",
+    "usage": "other",
+}
+"""The event types that may report usage, and the name of what was done. A `usage` fact gives its own kind."""
+
+_YEAR_10000 = 253_402_300_800_000
+
+By = Literal["turn", "model", "day", "operation"]
+
+
+class Key(Struct, frozen=True, omit_defaults=True):
+    """What a row of the ledger is about. `turn` = seq where the turn starts; `day` = UTC, `2026-01-31`."""
+
+    operation: str
+    day: str
+    provider: str = ""
+    model: str = ""
+    turn: int | None = None
+
+
+class Totals(Struct, frozen=True, omit_defaults=True):
+    """Sums over requests. `cost` is in US dollars over those that reported one; None when none did."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost: float | int | None = None
+
+    @property
+    def total(self) -> int:
+        """All tokens, in and out (`reasoning` is part of `output`)."""
+        return self.input + self.output + self.cache_read + self.cache_write
+
+    def __add__(self, other: Totals) -> Totals:
+        cost = other.cost if self.cost is None else self.cost if other.cost is None else self.cost + other.cost
+        return Totals(
+            requests=self.requests + other.requests,
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write=self.cache_write + other.cache_write,
+            reasoning=self.reasoning + other.reasoning,
+            cost=cost,
+        )
+
+
+def usage_of(event: Event) -> tuple[str, Model, Usage] | None:
+    """What an event reports: the operation, the model (empty where it is not named), and the usage.
+
+    Blobs need not be fetched. None for events that report nothing.
+
+    Raises:
+        msgspec.ValidationError: the usage is not what the vocabulary says.
+    """
+    operation = OPERATIONS.get(event.type)
+    if operation is None or not isinstance(event.data, dict) or event.data.get("usage") is None:
+        return None
+    if event.type == "usage":
+        operation = str(event.data.get("kind", operation))
+    model = msgspec.convert(event.data.get("model", {}), Model)
+    return operation, model, msgspec.convert(event.data["usage"], Usage)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Usage summed up event by event."""
+
+    rows: dict[Key, Totals] = field(default_factory=dict)
+
+    def add(self, event: Event, turn: int | None = None) -> None:
+        """Count an event, once. `turn` = seq where the turn that it belongs to starts, if it belongs to one."""
+        found = usage_of(event)
+        if found is None:
+            return
+        operation, model, usage = found
+        key = Key(operation, _day(event.time), model.provider, model.name, turn)
+        one = Totals(
+            requests=1,
+            input=usage.input,
+            output=usage.output,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+            reasoning=usage.reasoning,
+            cost=usage.cost,
+        )
+        self.rows[key] = self.rows.get(key, Totals()) + one
+
+    @property
+    def totals(self) -> Totals:
+        """The sum of everything."""
+        return sum(self.rows.values(), Totals())
+
+    def by(self, what: By) -> dict[Any, Totals]:
+        """Sums by turn (its start's seq, None = outside), model ((provider, name)), UTC day, or operation.
+
+        Sorted: turns and days by time, the others by name.
+        """
+        sums: dict[Any, Totals] = {}
+        for key, totals in self.rows.items():
+            group: Any = (key.provider, key.model) if what == "model" else getattr(key, what)
+            sums[group] = sums.get(group, Totals()) + totals
+        return dict(sorted(sums.items(), key=lambda item: (item[0] is not None, item[0] if item[0] is not None else 0)))
+
+
+def ledger(events: Iterable[Event], turns: Mapping[int, int] | None = None) -> Ledger:
+    """The ledger of events. `turns` says in which turn (its start's seq) an event's seq lies, see `turns_of`."""
+    out = Ledger()
+    places = turns or {}
+    for event in events:
+        place = event.about if isinstance(event.about, int) else event.seq
+        out.add(event, places.get(place))
+    return out
+
+
+def turns_of(path: Sequence[Event]) -> dict[int, int]:
+    """For each node of a path that lies in a turn: the seq where that turn starts."""
+    turns = infer_turns(path)
+    places: dict[int, int] = {}
+    at = 0
+    for event in path:
+        while at < len(turns) and turns[at].end < event.seq:
+            at += 1
+        if at < len(turns) and turns[at].start <= event.seq:
+            places[event.seq] = turns[at].start
+    return places
+
+
+def _day(time: int) -> str:
+    if not 0 <= time < _YEAR_10000:
+        return "unknown"  # some foreign logs hold times that no calendar has
+    return datetime.fromtimestamp(time / 1000, tz=UTC).strftime("%Y-%m-%d")
