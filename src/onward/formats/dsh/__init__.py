@@ -1,0 +1,29 @@
+"""The DeepSeek Harness's session format, versions 0 to 3, in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onward.formats.dsh.reading import is_header, read, version_of
+from onward.formats.protocol import Put, Reading, SeqOf, Sniffed, SourceLine
+
+
+class DshFormat:
+    """The Harness's format; see `formats.protocol.Format`."""
+
+    name = "dsh"
+    suffixes = (".jsonl", ".jsonl.zstd")
+
+    def sniff(self, first: dict[str, Any]) -> Sniffed | None:
+        """Whether the first object of a file is a Harness header. Raises FormatUnsupported for a future version."""
+        return Sniffed(self.name, version_of(first)) if is_header(first) else None
+
+    def read(self, lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
+        """Start reading. The Harness keeps images and files outside its logs, so nothing is `put`."""
+        return read(lines, seq_of)
+
+
+DSH = DshFormat()
+
+__all__ = ["DSH", "DshFormat"]
