@@ -109,6 +109,7 @@ class ExportView:
         surface: seqs of the nodes on that path's surface, in order.
         branch: name of the exported branch.
         session: our id; `created`, `cwd`, `title` as shown.
+        blob: fetches a blob's bytes by their sha256 (images and files; long strings are in the events already).
         kept: the source's own lines where the session was imported from the same format, else None. The last one
             may be incomplete.
         header_id: the foreign id of that source.
@@ -123,6 +124,7 @@ class ExportView:
     created: int
     cwd: str | None
     title: str | None
+    blob: Callable[[str], bytes]
     kept: Sequence[SourceLine] | None = None
     header_id: str | None = None
     info: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,25 @@
+"""The Pi format as `formats.protocol.Format` wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onward.formats.pi import read
+from onward.formats.protocol import Put, Reading, SeqOf, Sniffed, SourceLine
+
+
+class _Pi:
+    """Pi coding agent, up to 1.6.0."""
+
+    name = read.NAME
+    suffixes = (".jsonl",)
+
+    def sniff(self, first: dict[str, Any]) -> Sniffed | None:
+        return read.sniff(first)
+
+    def read(self, lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
+        return read.read(lines, seq_of, put)
+
+
+PI = _Pi()
