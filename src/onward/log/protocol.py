@@ -8,6 +8,7 @@ all, acknowledged lines stay, one writer at a time, corruption is told from a to
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from onward.model.event import Header
@@ -32,16 +33,32 @@ class Head(NamedTuple):
     size: int
 
 
+class Torn(NamedTuple):
+    """Bytes behind the last whole line: the file that holds them (None in memory) and how many they are.
+
+    A reader names the log itself, a writer the file `log.torn-<n>` that it moved them to.
+    """
+
+    path: Path | None
+    bytes: int
+
+
 class LogReader(Protocol):
     """Reads one session's own lines (not those that a fork inherits). Needs no lock; follows a live log.
+
+    Every line says its seq first (`{"seq":<n>,`) and its hash last. A handle is thread-safe; it refuses use after
+    `close` and in the child of an `os.fork` (ReadOnly).
 
     Attributes:
         header: the session's header, verified.
         first_seq: seq of the first own line: 0, or one more than the header's `parent.seq`.
+        torn: what is behind the last whole line, as `head` last saw it; None if nothing. A live writer's line that is
+            being written looks the same to a reader.
     """
 
     header: Header
     first_seq: int
+    torn: Torn | None
 
     def head(self) -> Head:
         """The end of the log as it is now. A torn last line is not counted.
@@ -60,6 +77,19 @@ class LogReader(Protocol):
         Raises:
             Corrupt: with line, seq and offset, at the first line that is not what it should be.
         """
+        ...
+
+    def scan(
+        self, start: int, stop: int | None = None, *, verify: bool = False
+    ) -> Iterator[tuple[int, int, list[bytes]]]:
+        """As `lines`, in big lists: (seq of the first, its byte offset, the raw lines without newlines).
+
+        Without `verify` lines are only counted: a caller that decodes them must compare their seqs.
+        """
+        ...
+
+    def read_many(self, seqs: Sequence[int]) -> Iterator[Line]:
+        """These own lines, in ascending order, each verified. Raises NotFound or Corrupt as `line` does."""
         ...
 
     def line(self, seq: int) -> bytes:
@@ -103,4 +133,11 @@ class LogWriter(LogReader, Protocol):
 
     def truncate(self, next_seq: int) -> None:
         """Cut off the own lines from `next_seq` on. Only for lines that nobody was told about."""
+        ...
+
+    def renumber(self, number: int) -> None:
+        """Raise this writer's own fencing token to `number`, with a new nonce.
+
+        For a caller that reads the log after it got the lock and finds a `writer/opened` with as high a number.
+        """
         ...

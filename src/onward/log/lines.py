@@ -1,0 +1,102 @@
+"""What can be said of lines without knowing events: the header's version, a line's seq, the chain. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from onward.errors import Corrupt, FormatUnsupported
+from onward.model.event import FORMAT, HASH_TAIL, Header, decode_header, encode, seal, sealed
+
+LINK = 19
+"""Bytes before a line that end the line before it: its hash (16), `"}` and the newline."""
+
+_SEQ = b'{"seq":'
+_HASH = b',"hash":"'
+_anything = msgspec.json.Decoder()
+
+
+def seal_header(header: Header) -> tuple[bytes, Header]:
+    """The header's line without newline, and the header with its hash."""
+    bare = msgspec.structs.replace(header, hash="")
+    line, digest = seal(encode(bare), b"")
+    return line, msgspec.structs.replace(bare, hash=digest.decode())
+
+
+def parse_header(raw: bytes, **where: Any) -> Header:
+    """Read the first line (without newline). The version is looked at before the shape.
+
+    Raises:
+        FormatUnsupported: the format is newer than this program.
+        Corrupt: it is no header of a session, or damaged.
+    """
+    try:
+        seen = _anything.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Corrupt(f"the first line is no session header: {error}", line=1, offset=0, **where) from None
+    if not isinstance(seen, dict) or seen.get("type") != "session":
+        raise Corrupt("the first line is no session header", line=1, offset=0, **where)
+    version = seen.get("format")
+    if type(version) is not int or version < 1:
+        raise Corrupt("the header does not say its format version", line=1, offset=0, **where)
+    if version > FORMAT:
+        raise FormatUnsupported(
+            f"this log has format {version}; this program reads up to {FORMAT}", hint="upgrade Onward", **where
+        )
+    if sealed(raw, b"") is None:
+        raise Corrupt("the header does not have the hash that it ends in", line=1, offset=0, **where)
+    try:
+        return decode_header(raw)
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"the header is not of its shape: {error}", line=1, offset=0, **where) from None
+
+
+def first_seq_of(header: Header) -> int:
+    """The seq of a session's first own line."""
+    return 0 if header.parent is msgspec.UNSET else header.parent.seq + 1
+
+
+def seq_of(raw: bytes) -> int | None:
+    """The seq that a line says it has, None if it does not start with one."""
+    if raw[:7] != _SEQ:
+        return None
+    number = raw[7:27].partition(b",")[0]
+    return int(number) if number.isdigit() else None
+
+
+def hash_of(raw: bytes) -> bytes:
+    """The hash that a line ends in (16 bytes), as it stands there."""
+    return raw[-18:-2]
+
+
+def check(raw: bytes, previous: bytes, seq: int) -> str | None:
+    """What is wrong with a line that should have this seq and follow a line of that hash; None if nothing."""
+    if sealed(raw, previous) is None:
+        if raw[-HASH_TAIL:-18] != _HASH or raw[-2:] != b'"}':
+            return "the line does not end in a hash"
+        return "the line does not follow from the line before it: its hash is wrong"
+    if not raw.startswith(b'{"seq":%d,' % seq):
+        found = seq_of(raw)
+        return f"the line says seq {found}" if found is not None else "the line does not start with its seq"
+    return None
+
+
+def count_good(block: Sequence[bytes], previous: bytes, seq: int) -> tuple[int, bytes]:
+    """How many lines from the start of `block` are good, and the hash of the last of those.
+
+    Same rules as `check`, written out because a log of a million lines goes through it.
+    """
+    good = 0
+    hash_, size = blake2b, -HASH_TAIL
+    for raw in block:
+        tail = raw[size:]
+        digest = hash_(raw[:size], digest_size=8, key=previous).hexdigest().encode()
+        if tail != b',"hash":"%b"}' % digest or not raw.startswith(b'{"seq":%d,' % seq):
+            break
+        previous = digest
+        seq += 1
+        good += 1
+    return good, previous
