@@ -182,6 +182,7 @@ lists = st.one_of(st.lists(wild, max_size=8), st.lists(tame, max_size=12), clean
 @given(lists)
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example([a(ToolResult(call_id="x", content=[WEB]))])
+@example([a(SIGNED, ToolResult(call_id="x"))])
 @example([a(c("x")), s("b"), t("x", "ok"), t("x", "late"), a(c("x"), c("x_1"))])
 def test_any_message_list_becomes_valid_and_repairs_are_empty_iff_it_was(messages: list[Message]) -> None:
     out, repairs = to_openai(messages)

@@ -34,8 +34,9 @@ def letters(text: str) -> list[Draft]:
         ("TST", 2, None, None),
         ("TK", 0, None, 1),
         ("TKk", 0, None, None),
-        ("TKt", None, None, 1),
+        ("TKt", None, None, None),
         ("K", None, None, 0),
+        ("KT", 1, None, None),
     ],
 )
 def test_the_brackets_that_are_open_at_the_end(

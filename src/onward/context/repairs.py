@@ -111,12 +111,21 @@ def _clean(index: int, message: Message, rules: Rules, log: Log) -> Message:
         kept = _clean_block(index, message.role, block, rules, log)
         if kept is not None:
             blocks.append(kept)
-    while not rules.reasoning_may_end and blocks and isinstance(blocks[-1], Reasoning):
-        blocks.pop()
-        log.add("reasoning-dropped", index, "a reply may not end with reasoning")
+    if not rules.reasoning_may_end:
+        blocks = _without_last_thoughts(index, blocks, log)
     if not blocks:
         log.add("empty-message", index, f"a {message.role} message without content was left out")
     return Message(role=message.role, blocks=blocks)
+
+
+def _without_last_thoughts(index: int, blocks: list[Block], log: Log) -> list[Block]:
+    """The blocks without the reasoning that would come last once results have gone to their calls."""
+    said = [place for place, block in enumerate(blocks) if not isinstance(block, (Reasoning, ToolResult))]
+    end = said[-1] if said else -1
+    kept = [block for place, block in enumerate(blocks) if place < end or not isinstance(block, Reasoning)]
+    for _ in range(len(blocks) - len(kept)):
+        log.add("reasoning-dropped", index, "a reply may not end with reasoning")
+    return kept
 
 
 def _clean_block(index: int, role: str, block: Block, rules: Rules, log: Log) -> Block | None:

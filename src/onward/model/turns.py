@@ -86,8 +86,7 @@ def number_of(event: Event, name: str) -> int | None:
 def open_brackets(path: Sequence[Event], *, stale_before: int = 0) -> OpenBrackets:
     """The brackets that are open at the end of a path.
 
-    A turn's start or end closes the step in it. A compaction is closed by its own end only: one that nobody ended
-    stays visible until it is stale.
+    A turn's start or end closes what is open inside: no step and no compaction goes on across it.
 
     Args:
         path: the nodes of one path, in order.
@@ -101,11 +100,11 @@ def open_brackets(path: Sequence[Event], *, stale_before: int = 0) -> OpenBracke
     for event in path:
         match event.type:
             case "turn/start":
-                turn, step = event, None
+                turn, step, compaction = event, None, None
                 numbered = number_of(event, "turn")
                 last = last + 1 if numbered is None else max(last, numbered)
             case "turn/end":
-                turn = step = None
+                turn = step = compaction = None
             case "step/start":
                 step = event
             case "step/end":
