@@ -99,7 +99,7 @@ class Chain:
         """A blob of this session or of an ancestor. Raises BlobMissing."""
         for link in reversed(self.links):
             try:
-                return self.backend.blobs(link.session).get(sha256)
+                return self.backend.blobs(link.session, trashed=True).get(sha256)
             except BlobMissing as error:
                 if link is self.links[0]:
                     raise BlobMissing(f"the blob {sha256} is missing", session=self.session) from error
@@ -113,7 +113,9 @@ class Chain:
     def _restored(self, raw: bytes, session: str, seq: int) -> Event:
         event = _decode(raw, session, seq)
         if needs_restore(raw):
-            return msgspec.structs.replace(event, data=restore(event.data, self.backend.blobs(session).get))
+            return msgspec.structs.replace(
+                event, data=restore(event.data, self.backend.blobs(session, trashed=True).get)
+            )
         return event
 
 
