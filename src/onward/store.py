@@ -345,7 +345,7 @@ class Store:
             project=header.project.name,
             repo=_given(header.project.repo),
             cwd=_given(header.cwd),
-            path=None if found.path is None else str(found.path),
+            path="" if found.path is None else str(found.path),
             created=header.created,
             updated=log.chain.event(state.next_seq - 1).time if state.next_seq > 0 else header.created,
             turns=view.count_turns(),
@@ -409,7 +409,7 @@ class Store:
         erased: list[str] = []
         while True:
             needed = self._needed()
-            gone = [id_ for id_ in self.backend.trashed() if id_ not in needed]
+            gone = [found.id for found in self.backend.trashed() if found.id not in needed]
             if not gone:
                 return erased
             for id_ in gone:
@@ -419,8 +419,8 @@ class Store:
     def _needed(self) -> set[str]:
         """The sessions that a header anywhere names as its parent."""
         needed: set[str] = set()
-        for id_ in [*(found.id for found in self.backend.sessions()), *self.backend.trashed()]:
-            reader = self.backend.reader(id_, trashed=True)
+        for found in [*self.backend.sessions(), *self.backend.trashed()]:
+            reader = self.backend.reader(found.id, trashed=True)
             try:
                 parent = reader.header.parent
             finally:

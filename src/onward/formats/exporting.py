@@ -78,7 +78,8 @@ def _view(session: Session, view: View, kept: Sequence[SourceLine] | None) -> Ex
         title=view.title,
         kept=kept,
         header_id=lineage.get("id"),
-        info={"fetch": session.blob, "lineage": lineage},
+        blob=session.blob,
+        info={"lineage": lineage},
     )
 
 
