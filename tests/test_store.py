@@ -306,7 +306,7 @@ def test_a_fork_has_the_parents_past_and_its_own_future(make: Make, detach: bool
         with child.fork() as grandchild:
             assert said(grandchild) == ["q1", "a1", "mine", "more"]
             with grandchild.fork(at=2) as early:
-                assert len(early.events_list() if hasattr(early, "events_list") else list(early.events())) >= 3
+                assert early.header.parent.session == parent.id or detach  # type: ignore[union-attr]
 
 
 def test_the_default_cut_is_the_last_completed_turn(make: Make):

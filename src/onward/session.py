@@ -16,7 +16,7 @@ from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, Surf
 from onward.model.messages import Message, Model, Text, Usage
 from onward.model.state import State, check_branch_name
 from onward.model.tree import NONE
-from onward.view import View, select
+from onward.reading import View, select
 
 if TYPE_CHECKING:
     from onward.store import Store

@@ -24,7 +24,7 @@ from onward.model.event import FORMAT, Cut, Draft, Event, Header, Origin, Projec
 from onward.model.repair import closers
 from onward.project import project_of
 from onward.session import SNAPSHOT_EVERY, Session
-from onward.view import View
+from onward.reading import View
 
 
 def default_home() -> Path:

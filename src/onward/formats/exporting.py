@@ -14,7 +14,7 @@ from onward.formats.source import split, unpacked
 from onward.model.event import Envelope, Event, Header, Origin, encode, seal
 from onward.model.tree import NONE
 from onward.session import Session
-from onward.view import View
+from onward.reading import View
 
 
 class Exported(NamedTuple):

@@ -191,6 +191,9 @@ class Log:
         return self.writer
 
     def _opening(self, writer: LogWriter) -> Draft:
+        if writer.number <= self.state.last_number:
+            # The log may hold a greater number than the lock knew of: a copied log, or one whose lock file was lost.
+            writer.renumber(self.state.last_number + 1)
         data = {"number": writer.number, "pid": os.getpid(), "host": socket.gethostname()}
         return Draft(type="writer/opened", data=data)
 

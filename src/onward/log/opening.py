@@ -83,8 +83,6 @@ def write(
             state, totals, saved = _cold_start(backend, chain, catalogue)
             last = None
         totals = loading.fold(chain, state, totals, previous=last)
-        if state.last_number >= writer.number:
-            writer.renumber(state.last_number + 1)
         return Log(backend, chain, state, totals, clock=clock, sync=sync, writer=writer, saved=saved)
     except BaseException:
         writer.close()
