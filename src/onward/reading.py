@@ -10,11 +10,14 @@ import msgspec
 from onward.context.projection import Projection, project
 from onward.errors import NotFound
 from onward.log.door import Log
-from onward.model.event import Event, Header
+from onward.model.event import Event, Header, Origin
 from onward.model.state import BRACKETS, State
 from onward.model.tree import NONE, Path
 from onward.model.turns import Turn, infer_turns
 from onward.model.usage import Ledger, ledger, turns_of
+
+BRACKETED = frozenset({"dsh"})
+"""Foreign formats that log where turns begin and end, so that a session without such events has no turns."""
 
 TURN_START = BRACKETS.index("turn/start")
 
@@ -121,14 +124,17 @@ class View:
         ]
 
     def count_turns(self) -> int:
-        """How many turns this path has: its `turn/start` events, else the prompts of a person."""
+        """How many turns this path has: its `turn/start` events, else (if its format has none) a person's prompts."""
         path, state = self.path, self.state
         starts = sum(
             1
             for seq, code in zip(state.brackets, state.bracket_codes, strict=True)
             if code == TURN_START and seq in path
         )
-        return starts or sum(1 for seq in state.prompts if seq in path)
+        origin = self.header.origin
+        if starts or (isinstance(origin, Origin) and origin.format in BRACKETED):
+            return starts
+        return sum(1 for seq in state.prompts if seq in path)
 
     # --- facts --------------------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from onward.log.protocol import Sync
 from onward.model.event import FORMAT, Cut, Draft, Event, Header, Origin, Project, Spawned
 from onward.model.repair import closers
 from onward.project import project_of
-from onward.session import SNAPSHOT_EVERY, Session
 from onward.reading import View
+from onward.session import SNAPSHOT_EVERY, Session
 
 
 def default_home() -> Path:

@@ -13,8 +13,8 @@ from onward.formats.protocol import ExportView, Format, Loss, SourceLine
 from onward.formats.source import split, unpacked
 from onward.model.event import Envelope, Event, Header, Origin, encode, seal
 from onward.model.tree import NONE
-from onward.session import Session
 from onward.reading import View
+from onward.session import Session
 
 
 class Exported(NamedTuple):

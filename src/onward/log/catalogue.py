@@ -94,8 +94,9 @@ _SCHEMA = (
         "session" TEXT PRIMARY KEY, "tenant" TEXT NOT NULL, "user" TEXT NOT NULL, "agent" TEXT, "title" TEXT,
         "project" TEXT NOT NULL, "repo" TEXT, "cwd" TEXT, "path" BLOB NOT NULL, "created" INTEGER NOT NULL,
         "updated" INTEGER NOT NULL, "turns" INTEGER NOT NULL, "messages" INTEGER NOT NULL, "tokens" INTEGER NOT NULL,
-        "cost" REAL, "status" TEXT NOT NULL, "origin" TEXT, "source" BLOB, "parent" TEXT, "spawned" TEXT, "events" INTEGER NOT NULL,
-        "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "trashed" INTEGER NOT NULL, "words" TEXT NOT NULL
+        "cost" REAL, "status" TEXT NOT NULL, "origin" TEXT, "source" BLOB, "parent" TEXT, "spawned" TEXT,
+        "events" INTEGER NOT NULL, "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "trashed" INTEGER NOT NULL,
+        "words" TEXT NOT NULL
     )""",
     """CREATE INDEX newest ON session ("tenant", "trashed", "updated")""",
     """CREATE INDEX forks ON session ("parent") WHERE "parent" IS NOT NULL""",
