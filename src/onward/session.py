@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -18,11 +18,33 @@ from onward.model.state import State, check_branch_name
 from onward.model.tree import NONE
 from onward.reading import View, select
 
-if TYPE_CHECKING:
-    from onward.store import Store
-
 SNAPSHOT_EVERY = 512
 """New events, at the least, between two snapshots at turn ends."""
+
+
+class Keeper(Protocol):
+    """What a session asks of the store that opened it."""
+
+    def fork(
+        self,
+        parent: Session,
+        *,
+        at: int | None,
+        node: int | None,
+        branch: str | None,
+        detach: bool,
+        id: str | None,
+    ) -> Session:
+        """Make a fork of a session."""
+        ...
+
+    def note_turn_end(self, log: Log) -> None:
+        """A turn ended: a good moment to bring the catalogue up to date."""
+        ...
+
+    def closing(self, log: Log) -> None:
+        """The session is about to close: the last moment for it."""
+        ...
 
 
 class Session(View):
@@ -31,7 +53,7 @@ class Session(View):
     Use it as a context manager. A handle is thread-safe; it does not survive `os.fork()`.
     """
 
-    def __init__(self, store: Store, log: Log) -> None:
+    def __init__(self, store: Keeper, log: Log) -> None:
         super().__init__(log, log.state, MAIN, NONE)
         self._store = store
 
