@@ -101,7 +101,7 @@ def test_a_batch_is_all_or_nothing(make: Make):
 @pytest.mark.parametrize(
     "value",
     [float("nan"), float("inf"), -0.0, 2**63, -(2**63) - 1, (1, 2), {1: 2}, {"a": {3}}, b"x", "\ud800", object()],
-    ids=repr,
+    ids=lambda value: "object" if type(value) is object else repr(value),
 )
 def test_what_json_cannot_hold_is_refused_with_its_place(make: Make, value: Any):
     with make().create() as session:

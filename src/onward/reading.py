@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from onward.context.projection import Projection, project
+from onward.context.projection import Projection, project_surface
 from onward.errors import NotFound
 from onward.log.door import Log
 from onward.model.event import Event, Header, Origin
@@ -175,7 +175,10 @@ class View:
         Args:
             budget: tokens that the messages may take; None = no limit.
         """
-        return project(self.read(list(self.path.marked(self.state.surfaces.carries))), self.surface)
+        path = self.path
+        return project_surface(
+            self.read(self.surface), lambda: self.read(list(path.marked(self.state.surfaces.carries))), budget=budget
+        )
 
     def turns(self) -> list[Turn]:
         """The turns of this path; inferred where the format has no brackets."""
