@@ -1,0 +1,269 @@
+"""What Onward does, measured through its public interface.
+
+`store` and `session` are what an application uses; nothing here reaches below them, except to count syncs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import startup
+from baselines import FILES, serial_and_parallel
+from onward.model.event import APPEND, Draft
+from sample import Skip, message, summary, text, timed
+
+BATCH = 8
+"""Events between two durability points where `sync="barrier"` is measured."""
+
+
+def open_store(home: Path, sync: str = "never") -> Any:
+    """A store below `home`; Skip where the library has none yet."""
+    import onward
+
+    if not hasattr(onward, "Store"):
+        raise Skip("this version of onward has no Store")
+    return onward.Store(home, sync=sync)
+
+
+def said(number: int) -> Draft:
+    """An event of 0.7 KB."""
+    return Draft(type="user/message", data={"message": message(number), "source": "user"}, surface=APPEND)
+
+
+# --- append -------------------------------------------------------------------------------------------------------
+
+
+def append(work: Path, count: int, sync: str) -> dict[str, float]:
+    """One event a call in a new session; with `barrier`, a durability point after every BATCH events."""
+    with closing(open_store(work, sync)) as store, closing(store.create(cwd=str(work))) as session:
+        if sync != "barrier":
+            return timed(lambda number: session.append(said(number)), count)
+
+        def batch(number: int) -> None:
+            for item in range(BATCH):
+                session.append(said(number * BATCH + item))
+            session.sync()
+
+        return {key: value / BATCH for key, value in timed(batch, count // BATCH).items()}
+
+
+def append_many(work: Path, count: int) -> dict[str, float]:
+    """`count` synced appends to each of 16 sessions, one session after the other and then a thread a session."""
+    with closing(open_store(work, "always")) as store:
+        sessions = [store.create(cwd=str(work)) for _ in range(FILES)]
+
+        def one(session: Any) -> None:
+            for number in range(count):
+                session.append(said(number))
+
+        numbers = serial_and_parallel(one, sessions, count)
+        for session in sessions:
+            session.close()
+        return numbers
+
+
+def read_back(work: Path, count: int) -> dict[str, float]:
+    """Append `count` events, close, open again in a new store, and get the context of them all."""
+    with closing(open_store(work)) as store, closing(store.create(cwd=str(work))) as session:
+        for number in range(count):
+            session.append(said(number))
+        name = session.id
+    began = time.perf_counter()
+    with closing(open_store(work)) as store, closing(store.open(name)) as session:
+        got = len(session.context().messages)
+        taken = (time.perf_counter() - began) * 1e3
+    if got < count:
+        raise RuntimeError(f"read {got} of {count} events back")
+    return {"read_ms": taken}
+
+
+# --- the big session ----------------------------------------------------------------------------------------------
+
+BIG = "generated"
+
+
+def place(home: Path, log: Path) -> None:
+    """Put a generated log where a store below `home` finds it, as a copy of its own."""
+    folder = home / "local" / "sessions" / "project" / BIG
+    folder.mkdir(parents=True)
+    shutil.copyfile(log, folder / "log.jsonl")
+
+
+def _opened(home: Path, **how: Any) -> tuple[float, int]:
+    """Milliseconds to open the big session and build its context, and how many surface nodes that had."""
+    began = time.perf_counter()
+    with closing(open_store(home)) as store, closing(store.open(BIG, readonly=True, **how)) as session:
+        nodes = len(session.context().manifest)
+        taken = (time.perf_counter() - began) * 1e3
+    return taken, nodes
+
+
+def prepare_warm(work: Path, log: str, home: str) -> dict[str, float]:
+    """Not a measurement: a store with the big session in which everything derived is up to date."""
+    open_store(work).close()
+    place(Path(home), Path(log))
+    with closing(open_store(Path(home))) as store:
+        store.open(BIG).close()
+    return {}
+
+
+def open_warm(work: Path, home: str) -> dict[str, float]:
+    """Open and build the context where a former close left its snapshot."""
+    taken, nodes = _opened(Path(home))
+    return {"ms": taken, "nodes": nodes}
+
+
+def open_cold(work: Path, log: str, verify: bool, evict: bool = False) -> dict[str, float]:
+    """The same with nothing but the log: no index, no catalogue; with `evict`, not even the page cache has it."""
+    open_store(work).close()
+    place(work, Path(log))
+    if evict:
+        copied = next(work.rglob("log.jsonl"))
+        with copied.open("rb") as file:
+            os.fsync(file.fileno())
+            if not hasattr(os, "posix_fadvise"):
+                raise Skip("this platform cannot evict a file from its page cache")
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    taken, nodes = _opened(work, verify=verify)
+    return {"ms": taken, "nodes": nodes}
+
+
+def nth(work: Path, log: str, count: int) -> dict[str, float]:
+    """Append, fork and branch-move times in a session that already has the events of `log`.
+
+    Returns:
+        `us` of an append, `fork_us` of a fork, `move_us` of moving a branch (medians).
+    """
+    open_store(work).close()
+    place(work, Path(log))
+    with closing(open_store(work)) as store, closing(store.open(BIG)) as session:
+        numbers = timed(lambda number: session.append(said(number)), count)
+        at = session.append(Draft(type="custom", data={"kind": "bench"})).seq
+
+        def fork(_: int) -> None:
+            session.fork(at=at).close()
+
+        numbers["fork_us"] = timed(fork, 30)["us"]
+        session.branch("other")
+        numbers["move_us"] = timed(lambda number: session.move("other", at - 2 * (number % 2)), 30)["us"]
+        return numbers
+
+
+# --- a turn -------------------------------------------------------------------------------------------------------
+
+
+class Syncs:
+    """Counts the log's syncs, and the CPU time that they take."""
+
+    def __init__(self) -> None:
+        from onward.log import files
+
+        self.count = 0
+        self.cpu = 0
+        for name in ("fsync", "fdatasync"):
+            setattr(files, name, self._wrap(getattr(files, name)))
+
+    def _wrap(self, sync: Callable[[int], None]) -> Callable[[int], None]:
+        def counted(fd: int) -> None:
+            began = time.process_time_ns()
+            sync(fd)
+            self.cpu += time.process_time_ns() - began
+            self.count += 1
+
+        return counted
+
+
+def _say(type_: str, data: dict[str, Any], shown: bool = False, **fields: Any) -> Draft:
+    return Draft(type=type_, data=data, surface=APPEND if shown else None, **fields)
+
+
+def _request(session: Any) -> Draft:
+    model = {"provider": "example", "name": "example-large"}
+    return _say("request/header", {"model": model, "leaf": session.leaf, "converter": "plain"})
+
+
+def _turn(session: Any, number: int) -> None:
+    """A turn of two model calls with a round of two tool calls, synced where the design's section 3 asks for it."""
+    session.append(_say("turn/start", {}))
+    session.append(said(number))
+    session.append(_say("step/start", {"step": 1}))
+    session.append(_request(session))
+    session.sync()
+    calls = [
+        {"type": "tool_call", "call_id": f"c{number}-{n}", "name": "read", "arguments": {"path": "a.py"}}
+        for n in (0, 1)
+    ]
+    blocks = [{"type": "text", "text": text(number)}, *calls]
+    reply = session.append(_say("assistant/message", {"message": {"role": "assistant", "blocks": blocks}}, shown=True))
+    started = []
+    for index, call in enumerate(calls, start=1):
+        data = {key: call[key] for key in ("call_id", "name", "arguments")}
+        started.append(session.append(_say("tool/call", {**data, "advertised": [reply.seq, index], "effect": "read"})))
+    session.sync()
+    for call, event in zip(calls, started, strict=True):
+        content = [{"type": "text", "text": text(number)}]
+        data = {"call_id": call["call_id"], "content": content, "name": "read", "call": event.seq}
+        session.append(_say("tool/result", data, shown=True))
+    session.append(_say("step/end", {"step": 1}))
+    session.append(_say("step/start", {"step": 2}))
+    session.append(_request(session))
+    session.sync()
+    last = {"role": "assistant", "blocks": [{"type": "text", "text": text(number)}]}
+    session.append(_say("assistant/message", {"message": last}, shown=True))
+    session.append(_say("step/end", {"step": 2}))
+    session.append(_say("turn/end", {"reason": "completed"}))
+    session.sync()
+
+
+def turns(work: Path, count: int) -> dict[str, float]:
+    """Whole turns: `syncs` a turn, `cpu_ms` of this process a turn without its syncs, and the duration `us`."""
+    counted = Syncs()
+    with closing(open_store(work, "barrier")) as store, closing(store.create(cwd=str(work))) as session:
+        for number in range(20):
+            _turn(session, number)
+        taken, cpu, syncs = [], [], []
+        for number in range(20, 20 + count):
+            before, spent, began = counted.count, time.process_time_ns() - counted.cpu, time.perf_counter_ns()
+            _turn(session, number)
+            taken.append(time.perf_counter_ns() - began)
+            cpu.append((time.process_time_ns() - counted.cpu - spent) / 1e6)
+            syncs.append(counted.count - before)
+    return {**summary(taken), "cpu_ms": statistics.median(cpu), "syncs": statistics.median(syncs)}
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+
+def sessions_listed(work: Path, count: int) -> dict[str, float]:
+    """`onward sessions --all --json` over `count` sessions, as a whole process."""
+    with closing(open_store(work)) as store:
+        for number in range(count):
+            with closing(store.create(cwd=str(work))) as session:
+                session.append(said(number))
+    command = [sys.executable, "-m", "onward.cli", "sessions", "--all", "--json"]
+    bare = [sys.executable, "-c", "pass"]
+    took = startup.medians({"bare": bare, "list": command}, 20, {"ONWARD_HOME": str(work)})
+    return {"ms": took["list"], "bare_ms": took["bare"]}
+
+
+def pi_import(work: Path) -> dict[str, float]:
+    """`onward import` of a long session of Pi, as a whole process: `ms`, and `mb_s` of source read."""
+    shared = Path(os.environ.get("ONWARD_SHARED", startup.ROOT.parent / "shared"))
+    source = shared / "sessions" / "pi" / "large-session.jsonl"
+    if not source.exists():
+        raise Skip("the sample session is not part of the repository")
+    open_store(work).close()
+    command = [sys.executable, "-m", "onward.cli", "import", str(source), "--json"]
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "ONWARD_HOME": str(work / "home")})
+    taken = time.perf_counter() - began
+    return {"ms": taken * 1e3, "mb_s": source.stat().st_size / 1e6 / taken}
