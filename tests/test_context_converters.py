@@ -305,3 +305,20 @@ def test_data_urls_are_sent_as_bytes_to_anthropic() -> None:
     _, out, repairs = to_anthropic([u(Image(url="data:image/png;base64,YWJj"))])
     assert repairs == []
     assert out[0]["content"][0]["source"] == {"type": "base64", "media_type": "image/png", "data": "YWJj"}
+
+
+@pytest.mark.parametrize(
+    ("meta", "sent"),
+    [
+        ({"signature": "short"}, True),
+        ({"thinkingSignature": "Ab+/" * 20}, True),
+        ({"thinkingSignature": '{"type":"reasoning","id":"rs_1"}' * 3}, False),
+        ({"thinkingSignature": "reasoning_content"}, False),
+        ({"signature": ""}, False),
+        ({}, False),
+    ],
+)
+def test_only_anthropics_own_signatures_make_reasoning_go_back_to_it(meta: dict[str, str], sent: bool) -> None:
+    _, out, repairs = to_anthropic([u("q"), a(Reasoning("hm", meta=meta), "ok")])
+    assert [block["type"] for block in out[1]["content"]] == (["thinking", "text"] if sent else ["text"])
+    assert [repair.kind for repair in repairs] == ([] if sent else ["reasoning-dropped"])

@@ -249,6 +249,10 @@ def test_partial_text_that_is_settled_or_elsewhere_is_not_folded(nodes: list[Dra
             [{"type": "text", "text": "a"}, {"type": "reasoning", "text": "r"}, {"type": "text", "text": "b"}],
             [{"type": "text", "text": "a"}, {"type": "reasoning", "text": "r"}, {"type": "text", "text": "b"}],
         ),
+        (
+            [wish("c", '{"a"'), wish("d", '{"b"'), wish("c", ":1}"), wish("d", ":2}")],
+            [wish("c", {"a": 1}), wish("d", {"b": 2})],
+        ),
         ([wish("c", "[1]")], [wish("c", "[1]")]),
     ],
 )  # fmt: skip

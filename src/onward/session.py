@@ -1,1 +1,296 @@
-"""`Session`: the verbs on one session."""
+"""`Session`: the verbs on one session. It is also a `View` of its active branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import msgspec
+
+from onward.errors import Refused
+from onward.log.door import Drafts, Log
+from onward.log.follow import follow
+from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, SurfaceOp, decode_event
+from onward.model.messages import Message, Model, Text, Usage
+from onward.model.state import State, check_branch_name
+from onward.model.tree import NONE
+from onward.reading import View, select
+
+SNAPSHOT_EVERY = 512
+"""New events, at the least, between two snapshots at turn ends."""
+
+
+class Keeper(Protocol):
+    """What a session asks of the store that opened it."""
+
+    def fork(
+        self,
+        parent: Session,
+        *,
+        at: int | None,
+        node: int | None,
+        branch: str | None,
+        detach: bool,
+        id: str | None,
+    ) -> Session:
+        """Make a fork of a session."""
+        ...
+
+    def note_turn_end(self, log: Log) -> None:
+        """A turn ended: a good moment to bring the catalogue up to date."""
+        ...
+
+    def closing(self, log: Log) -> None:
+        """The session is about to close: the last moment for it."""
+        ...
+
+
+class Session(View):
+    """One session, opened to read or to write.
+
+    Use it as a context manager. A handle is thread-safe; it does not survive `os.fork()`.
+    """
+
+    def __init__(self, store: Keeper, log: Log) -> None:
+        super().__init__(log, log.state, MAIN, NONE)
+        self._store = store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id} {'w' if self.writable else 'r'} next_seq={self.state.next_seq}>"
+
+    @property
+    def state(self) -> State:
+        """The fold of the whole log."""
+        return self.log.state
+
+    @property
+    def branch(self) -> str:
+        """The active branch: the one last written or moved."""
+        return self.log.state.branches.active
+
+    def _at(self) -> int:
+        return self.log.state.leaf()
+
+    @property
+    def writable(self) -> bool:
+        """Whether this handle may append."""
+        return self.log.writer is not None
+
+    @property
+    def next_seq(self) -> int:
+        """The seq that the next event gets."""
+        return self.log.state.next_seq
+
+    # --- other points of view -----------------------------------------------------------------------------------
+
+    def view(self, branch: str | None = None, *, at: int | None = None, node: int | None = None) -> View:
+        """Look at another branch, at the log as it was after seq `at`, or at the path to `node`.
+
+        Raises:
+            NotFound: no such branch, seq or node.
+        """
+        return select(self.log, branch=branch, at=at, node=node)
+
+    def at(self, seq: int) -> View:
+        """The log as it was after seq `seq`."""
+        return self.view(at=seq)
+
+    def node(self, seq: int) -> View:
+        """The path that ends at a node, with the node facts of that path."""
+        return self.view(node=seq)
+
+    def refresh(self) -> None:
+        """For a handle opened to read: see what was appended since."""
+        self.log.refresh()
+
+    def follow(self, start: int | None = None, *, poll: float = 0.05, stop: Any = None) -> Iterator[Event]:
+        """Every own event from `start` (default: from now) on, once and in order, as it is appended.
+
+        Args:
+            poll: seconds between two looks at the file.
+            stop: a `threading.Event` or a function; the iteration ends when it is set or true.
+        """
+        first = self.next_seq if start is None else start
+        for line in follow(self.log.chain.own, first, poll=poll, stop=stop or (lambda: False)):
+            yield decode_event(line.raw)
+
+    # --- appending ----------------------------------------------------------------------------------------------
+
+    def append(self, *drafts: Draft, expect_leaf: int | None = None) -> list[Event]:
+        """Append events as one batch: all or none.
+
+        Args:
+            expect_leaf: the seq of the leaf that the first draft's branch must have.
+
+        Raises:
+            Refused: a rule is broken (also LeafMoved, Conflict, NotLossless, ReadOnly); nothing was changed.
+            StorageFailed, LeaseLost: the write failed; nothing was acknowledged.
+        """
+        return self.append_batch(drafts, expect_leaf=expect_leaf)
+
+    def append_batch(self, drafts: Drafts, *, expect_leaf: int | None = None) -> list[Event]:
+        """Like `append`, for a sequence or for a function from the first seq to the drafts."""
+        events = self.log.append(drafts, expect_leaf=expect_leaf)
+        if any(event.type == "turn/end" for event in events):
+            self._store.note_turn_end(self.log)
+        return events
+
+    def sync(self) -> None:
+        """A durability point: on return, everything accepted so far is on disk."""
+        self.log.sync()
+
+    def system(self, text: str, **fields: Any) -> Event:
+        """Append a system message. `fields` are those of `Draft` (branch, parent, key, …)."""
+        return self._one("system/message", {"message": _message("system", text)}, APPEND, fields)
+
+    def user(self, content: str | Message, *, source: str = "user", **fields: Any) -> Event:
+        """Append a user message; `source` other than `user` marks what a program put in."""
+        return self._one("user/message", {"message": _message("user", content), "source": source}, APPEND, fields)
+
+    def assistant(
+        self,
+        content: str | Message,
+        *,
+        model: Model | None = None,
+        usage: Usage | None = None,
+        stop: str | None = None,
+        **fields: Any,
+    ) -> Event:
+        """Append a model's reply with the model that gave it, its usage and its stop reason."""
+        data: dict[str, Any] = {"message": _message("assistant", content)}
+        for name, value in (("model", model), ("usage", usage)):
+            if value is not None:
+                data[name] = msgspec.to_builtins(value)
+        if stop is not None:
+            data["stop"] = stop
+        return self._one("assistant/message", data, APPEND, fields)
+
+    def tool_result(
+        self,
+        call_id: str,
+        content: str | Sequence[Any],
+        *,
+        name: str | None = None,
+        is_error: bool = False,
+        call: int | None = None,
+        **fields: Any,
+    ) -> Event:
+        """Append what a tool call gave back. `call` = seq of its tool/call event, cited as a source."""
+        blocks = [Text(content)] if isinstance(content, str) else list(content)
+        data: dict[str, Any] = {"call_id": call_id, "content": msgspec.to_builtins(blocks), "is_error": is_error}
+        if name is not None:
+            data["name"] = name
+        if call is not None:
+            data["call"] = call
+            fields.setdefault("sources", (call,))
+        return self._one("tool/result", data, APPEND, fields)
+
+    def summary(self, text: str, surface: SurfaceOp, sources: Sequence[Source], **fields: Any) -> Event:
+        """Put a summary on the surface in the place of what `surface` takes off; `sources` cites that."""
+        return self._one("compaction/summary", {"summary": text}, surface, {**fields, "sources": sources})
+
+    def edit(self, target: int, message: Message | None, **fields: Any) -> Event:
+        """From here on the model sees `message` (None = nothing) instead of the node `target`."""
+        data = {"target": target, "message": None if message is None else msgspec.to_builtins(message)}
+        fields.setdefault("sources", (target,))
+        return self._one("context/edit", data, SurfaceOp(replace=(target, target)), fields)
+
+    def label(self, node: int, text: str) -> Event:
+        """Bookmark a node; an empty text takes the bookmark away."""
+        return self._one("label", {"label": text}, None, {"about": node})
+
+    def note(self, text: str, *, about: int | None = None, title: str | None = None) -> Event:
+        """Keep a note on a node (default: the active leaf)."""
+        node = self.leaf if about is None else about
+        data = {"text": text} if title is None else {"text": text, "title": title}
+        return self._one("note", data, None, {"about": node})
+
+    def set_title(self, text: str) -> Event:
+        """Give the session a title; an empty one takes it away."""
+        return self._one("title", {"title": " ".join(text.split())}, None, {})
+
+    def _one(self, type_: str, data: Any, surface: Surface | None, fields: dict[str, Any]) -> Event:
+        expect_leaf = fields.pop("expect_leaf", None)
+        return self.append(Draft(type=type_, data=data, surface=surface, **fields), expect_leaf=expect_leaf)[0]
+
+    # --- branches -----------------------------------------------------------------------------------------------
+
+    def create_branch(self, name: str, *, node: int | None = None) -> int | None:
+        """Name a leaf: a new branch at `node` (default: the active leaf). Writing on it makes it active.
+
+        Returns:
+            The branch's leaf.
+        """
+        check_branch_name(name)
+        leaf = self.leaf if node is None else node
+        self.append(Draft(type="branch/create", data={"name": name, "node": leaf}))
+        return leaf
+
+    def move(self, branch: str, node: int | None) -> None:
+        """Move a branch's leaf to a node (None = before the first one) and make the branch active."""
+        self.append(Draft(type="branch/move", data={"name": branch, "node": node}))
+
+    def delete_branch(self, name: str) -> None:
+        """Give up a branch's name; its nodes stay."""
+        self.append(Draft(type="branch/delete", data={"name": name}))
+
+    def fork(
+        self,
+        *,
+        at: int | None = None,
+        node: int | None = None,
+        branch: str | None = None,
+        detach: bool = False,
+        id: str | None = None,
+    ) -> Session:
+        """A new session that inherits this one's log up to a point, by reference.
+
+        Args:
+            at: the last seq to inherit. Default: the last completed turn of the branch.
+            node: where the child's `main` begins, instead of the branch's leaf at that point.
+            branch: whose turns and leaf count; default the active branch.
+            detach: copy the events instead of referring to them.
+            id: the child's id.
+
+        Returns:
+            The child, opened to write.
+
+        Raises:
+            NotFound: no such seq, node or branch at that point.
+            AlreadyExists: there is a session of that id.
+        """
+        return self._store.fork(self, at=at, node=node, branch=branch, detach=detach, id=id)
+
+    # --- the rest -----------------------------------------------------------------------------------------------
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes for an image or file block; returns their sha256."""
+        return self.log.put_blob(data)
+
+    def attach(self, path: Path) -> str:
+        """Store a file's bytes; returns their sha256."""
+        return self.put_blob(path.read_bytes())
+
+    def close(self) -> None:
+        """Save a snapshot, release the lock and every file. Idempotent."""
+        self._store.closing(self.log)
+        self.log.close()
+
+
+def _message(role: str, content: str | Message) -> dict[str, Any]:
+    if isinstance(content, Message):
+        if content.role != role:
+            raise Refused(f"a {role} message was expected, not one of role {content.role}")
+        built: dict[str, Any] = msgspec.to_builtins(content)
+        return built
+    return {"role": role, "blocks": [{"type": "text", "text": content}] if content else []}

@@ -1,1 +1,478 @@
 """`Store`: where sessions are kept, found, forked and deleted."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from msgspec import UNSET
+
+from onward.errors import NotFound, Refused, Usage
+from onward.forking import first_lines, fork_point
+from onward.log import opening
+from onward.log.backend import Backend
+from onward.log.catalogue import Catalogue, Row, Snapshot
+from onward.log.door import Clock, InboxDocument, Log
+from onward.log.ids import check_id, new_id
+from onward.log.protocol import Sync
+from onward.model.event import FORMAT, Cut, Draft, Event, Header, Origin, Project, Spawned
+from onward.model.repair import closers
+from onward.project import project_of
+from onward.reading import View
+from onward.session import SNAPSHOT_EVERY, Session
+
+
+def default_home() -> Path:
+    """`$ONWARD_HOME`, else the platform's data directory."""
+    home = os.environ.get("ONWARD_HOME")
+    if home:
+        return Path(home).expanduser()
+    from platformdirs import user_data_path
+
+    return user_data_path("onward", appauthor=False)
+
+
+def now_ms() -> int:
+    """The time in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Store:
+    """The sessions of one tenant under one home directory.
+
+    Args:
+        home: where the files are; None = `$ONWARD_HOME`, else the platform's data directory. Made when needed.
+        tenant: whose sessions; another tenant's ids are "not found".
+        user: written into new sessions; None = the name of the person who runs this.
+        sync: when writers sync: "barrier" (at durability points), "always", "never".
+        backend: another back end, e.g. `MemoryBackend()`; then `home` is not used.
+        clock: gives Unix milliseconds; for tests.
+    """
+
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        tenant: str = "local",
+        user: str | None = None,
+        sync: Sync = "barrier",
+        backend: Backend | None = None,
+        clock: Clock = now_ms,
+    ) -> None:
+        check_id(tenant)
+        if sync not in ("never", "barrier", "always"):
+            raise Usage(f"sync is never, barrier or always, not {sync!r}")
+        self.tenant = tenant
+        self.user = user if user is not None else _user()
+        self.sync = sync
+        self.clock = clock
+        if backend is None:
+            from onward.log.jsonl_backend import JsonlBackend
+
+            root = Path(home) if home is not None else default_home()
+            self.backend: Backend = JsonlBackend(root, tenant)
+            self.catalogue = Catalogue(root / tenant / "onward.db")
+        else:
+            self.backend = backend
+            self.catalogue = Catalogue(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the catalogue. Sessions that are open stay usable."""
+        self.catalogue.close()
+
+    # --- sessions -----------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        *,
+        cwd: str | Path | None = None,
+        project: Project | None = None,
+        id: str | None = None,
+        agent: str | None = None,
+        title: str | None = None,
+        spawned: Spawned | None = None,
+        lineage: dict[str, Any] | None = None,
+        origin: Origin | None = None,
+        created: int | None = None,
+    ) -> Session:
+        """Begin a session and open it to write.
+
+        Args:
+            cwd: the directory that it works in; it decides the project unless `project` is given.
+            id: None = a new time-ordered one.
+            agent: which agent's session it is.
+            spawned: where a sub-agent's session comes from.
+            lineage, origin: for imports.
+            created: Unix milliseconds; None = now.
+
+        Raises:
+            AlreadyExists: there is a session of this id.
+            InvalidId: the id cannot be part of a path.
+        """
+        header = self._header(
+            cwd=None if cwd is None else str(cwd), project=project, id=id, agent=agent, created=created
+        )
+        header = msgspec.structs.replace(
+            header,
+            spawned=UNSET if spawned is None else spawned,
+            lineage=lineage if lineage else UNSET,
+            origin=UNSET if origin is None else origin,
+        )
+        session = Session(self, opening.create(self.backend, header, clock=self.clock, sync=self.sync))
+        if title:
+            session.set_title(title)
+        return session
+
+    def open(
+        self,
+        session: str,
+        *,
+        write: bool = True,
+        take_over: bool = False,
+        auto_create: bool = False,
+        cwd: str | Path | None = None,
+        verify: bool = True,
+    ) -> Session:
+        """Open a session.
+
+        Args:
+            session: its id.
+            write: take the lock; False = read only, beside any writer.
+            take_over: replace another writer instead of failing with Locked.
+            auto_create: begin it when it does not exist (`cwd` is for that).
+            verify: check the hash chain while folding what no snapshot covers (read handles only).
+
+        Raises:
+            NotFound, Locked, Corrupt, FormatUnsupported.
+        """
+        check_id(session)
+        try:
+            if write:
+                log = opening.write(
+                    self.backend,
+                    session,
+                    catalogue=self.catalogue,
+                    clock=self.clock,
+                    sync=self.sync,
+                    take_over=take_over,
+                )
+            else:
+                log = opening.read(self.backend, session, catalogue=self.catalogue, clock=self.clock, verify=verify)
+        except NotFound:
+            if not auto_create:
+                raise
+            return self.create(id=session, cwd=cwd)
+        return Session(self, log)
+
+    def fork(
+        self,
+        parent: Session,
+        *,
+        at: int | None = None,
+        node: int | None = None,
+        branch: str | None = None,
+        detach: bool = False,
+        id: str | None = None,
+    ) -> Session:
+        """See `Session.fork`."""
+        state = parent.state
+        point = fork_point(state, at=at, node=node, branch=branch, session=parent.id, read=parent.read)
+        inherited = state.inherit(point.at + 1)
+        base = self._header(
+            cwd=_given(parent.header.cwd), project=parent.header.project, id=id, agent=_given(parent.header.agent)
+        )
+        if detach:
+            log = self._copy(parent, base, point.at)
+        else:
+            header = msgspec.structs.replace(base, parent=_cut(parent, point.at))
+            log = opening.create(self.backend, header, clock=self.clock, sync=self.sync, inherited=inherited)
+        child = Session(self, log)
+        try:
+            ends: list[Draft] = []
+            if "turn" in log.state.open_brackets(point.node):
+                path = View(log, log.state, "main", point.node)
+                ends = closers(path.nodes(), stale_before=point.at + 1, reason="forked", partials=path.open_partials())
+            log.append(first_lines(point.node, ends), native=False)
+            log.sync()
+        except BaseException:
+            child.close()
+            raise
+        return child
+
+    def _copy(self, parent: Session, header: Header, at: int) -> Log:
+        lineage = {"forked_from": {"session": parent.id, "seq": at}}
+        header = msgspec.structs.replace(header, lineage=lineage, origin=parent.header.origin)
+        log = opening.create(self.backend, header, clock=self.clock, sync=self.sync)
+        try:
+            if isinstance(header.origin, Origin):
+                for file in header.origin.files:
+                    for blob in file.blobs:
+                        log.put_blob(parent.blob(blob))
+            for event in parent.events(0, at + 1):
+                for name in _blob_names(event.data):
+                    log.put_blob(parent.blob(name))
+                log.append([_draft(event)], native=False, fold_inbox=False)
+        except BaseException:
+            log.close()
+            raise
+        return log
+
+    def _header(
+        self,
+        *,
+        cwd: str | None,
+        project: Project | None,
+        id: str | None,
+        agent: str | None,
+        created: int | None = None,
+    ) -> Header:
+        now = self.clock()
+        if cwd is not None:
+            cwd = str(Path(cwd).absolute())
+        return Header(
+            format=FORMAT,
+            id=check_id(id) if id is not None else new_id(now),
+            created=now if created is None else created,
+            cwd=UNSET if cwd is None else cwd,
+            project=project if project is not None else project_of(cwd),
+            tenant=self.tenant,
+            user=self.user,
+            agent=UNSET if agent is None else agent,
+        )
+
+    # --- finding ------------------------------------------------------------------------------------------------
+
+    def sessions(
+        self,
+        *,
+        project: str | None = None,
+        search: str | None = None,
+        trashed: bool = False,
+    ) -> list[Row]:
+        """The sessions, newest first. `project` = the name or identity of one; `search` = words and "phrases"."""
+        self._catch_up()
+        return self.catalogue.rows(tenant=self.tenant, project=project, search=search, trashed=trashed)
+
+    def find(self, text: str, *, cwd: str | Path | None = None) -> str:
+        """The id that a person means.
+
+        Args:
+            text: an id, a unique prefix of one, or `@` for the newest session of the project of `cwd`.
+
+        Raises:
+            NotFound: none.
+            Refused: a prefix of several.
+        """
+        if text == "@":
+            project = project_of(str(cwd if cwd is not None else Path.cwd()))
+            rows = self.sessions(project=project.repo if isinstance(project.repo, str) else project.name)
+            if not rows:
+                raise NotFound(f"there is no session of the project {project.name!r} yet")
+            return rows[0].session
+        check_id(text)
+        ids = [found.id for found in self.backend.sessions() if found.id.startswith(text)]
+        if text in ids:
+            return text
+        if not ids:
+            raise NotFound(f"there is no session {text!r}", hint="`onward sessions --all` lists them")
+        if len(ids) > 1:
+            raise Refused(f"{text!r} is the beginning of {len(ids)} sessions", hint="give more of the id")
+        return ids[0]
+
+    def _catch_up(self) -> None:
+        """Bring the rows of sessions that changed, appeared or went away up to date."""
+        known = self.catalogue.known()
+        seen = set()
+        for found in self.backend.sessions():
+            seen.add(found.id)
+            if known.get(found.id) != (found.size, found.mtime_ns):
+                self.refresh_row(found.id)
+        for gone in known.keys() - seen:
+            self.catalogue.remove(gone)
+
+    def refresh_row(self, session: str) -> Row | None:
+        """Fold a session again and save its row; None when it cannot be read (`fsck` says why)."""
+        from onward.errors import OnwardError
+
+        try:
+            log = opening.read(self.backend, session, catalogue=self.catalogue, clock=self.clock)
+        except OnwardError:
+            return None
+        try:
+            return self.save(log)
+        finally:
+            log.close()
+
+    # --- the catalogue ------------------------------------------------------------------------------------------
+
+    def save(self, log: Log, *, with_snapshot: bool = True) -> Row:
+        """Write a session's row, and its snapshot, to the catalogue."""
+        row = self.row_of(log)
+        snapshot = None
+        if with_snapshot:
+            state, digest = log.dump()
+            ledger = msgspec.json.encode(log.totals)
+            snapshot = Snapshot(log.state.next_seq, digest, row.size, state, ledger)
+        if self.catalogue.put(row, snapshot) and snapshot is not None:
+            log.saved = snapshot.next_seq
+        return row
+
+    def row_of(self, log: Log) -> Row:
+        """A session as a row of the listing."""
+        view = View(log, log.state, log.state.branches.active, log.state.leaf())
+        header, state, found = view.header, log.state, self.backend.locate(log.session)
+        status = view.latest("status")
+        origin, parent, spawned = header.origin, header.parent, header.spawned
+        return Row(
+            session=log.session,
+            tenant=header.tenant,
+            user=header.user,
+            agent=_given(header.agent),
+            title=view.title,
+            project=header.project.name,
+            repo=_given(header.project.repo),
+            cwd=_given(header.cwd),
+            path="" if found.path is None else str(found.path),
+            created=header.created,
+            updated=log.chain.event(state.next_seq - 1).time if state.next_seq > 0 else header.created,
+            turns=view.count_turns(),
+            messages=state.messages(),
+            tokens=log.totals.total,
+            cost=log.totals.cost,
+            status=status.data["status"] if status is not None else "active",
+            origin=origin.format if isinstance(origin, Origin) else None,
+            source=origin.files[0].path if isinstance(origin, Origin) and origin.files else None,
+            parent=parent.session if isinstance(parent, Cut) else None,
+            spawned=spawned.session if isinstance(spawned, Spawned) else None,
+            events=state.next_seq,
+            size=found.size,
+            mtime_ns=found.mtime_ns,
+            trashed=False,
+        )
+
+    def note_turn_end(self, log: Log) -> None:
+        """A turn ended: the row is brought up to date, the snapshot when enough is new."""
+        if log.state.next_seq - log.saved >= max(SNAPSHOT_EVERY, log.state.next_seq // 8):
+            self.save(log)
+
+    def closing(self, log: Log) -> None:
+        """A session is about to close."""
+        if log.writer is not None and log.saved != log.state.next_seq and not log.finished:
+            self.save(log)
+
+    # --- the rest -----------------------------------------------------------------------------------------------
+
+    def drop(self, session: str, type_: str, data: Any, *, about: int | None = None, fact: bool = False) -> str:
+        """Leave a fact for a session without its lock; the holder takes it in before its next append.
+
+        Returns:
+            The name of the file in the inbox.
+        """
+        check_id(session)
+        self.backend.locate(session)
+        now = self.clock()
+        document = InboxDocument(type=type_, data=data, about=about, time=now, fact=fact)
+        return self.backend.inbox(session).drop(msgspec.json.encode(document), time=now)
+
+    def delete(self, session: str) -> Path | None:
+        """Move a session to the trash; its forks still resolve there.
+
+        Raises:
+            Locked: somebody is writing it.
+        """
+        check_id(session)
+        path = self.backend.trash(session)
+        self.catalogue.remove(session)
+        return path
+
+    def discard(self, session: str) -> None:
+        """Take back a session that could not be finished: nothing of it stays."""
+        self.backend.trash(session)
+        self.backend.erase(session)
+        self.catalogue.remove(session)
+
+    def purge(self) -> list[str]:
+        """Erase the sessions in the trash that no session, live or trashed, was forked from. Returns their ids."""
+        erased: list[str] = []
+        while True:
+            needed = self._needed()
+            gone = [found.id for found in self.backend.trashed() if found.id not in needed]
+            if not gone:
+                return erased
+            for id_ in gone:
+                self.backend.erase(id_)
+            erased += gone
+
+    def _needed(self) -> set[str]:
+        """The sessions that a header anywhere names as its parent."""
+        needed: set[str] = set()
+        for found in [*self.backend.sessions(), *self.backend.trashed()]:
+            reader = self.backend.reader(found.id, trashed=True)
+            try:
+                parent = reader.header.parent
+            finally:
+                reader.close()
+            if isinstance(parent, Cut):
+                needed.add(parent.session)
+        return needed
+
+    def reindex(self) -> tuple[int, int]:
+        """Rebuild the catalogue from the logs. Returns how many sessions and events it has."""
+        self.catalogue.clear()
+        rows = [self.refresh_row(found.id) for found in self.backend.sessions()]
+        good = [row for row in rows if row is not None]
+        return len(good), sum(row.events for row in good)
+
+
+def _cut(parent: Session, at: int) -> Cut:
+    link = parent.log.chain.owner(at) if at >= 0 else parent.log.chain.links[0]
+    digest = link.reader.header.hash if at < 0 else parent.log.chain.stored(at).hash
+    return Cut(link.session, at, digest)
+
+
+def _draft(event: Event) -> Draft:
+    fields = {name: _given(getattr(event, name)) for name in ("branch", "about", "surface", "key", "origin")}
+    return Draft(
+        type=event.type,
+        data=event.data,
+        time=event.time,
+        parent=event.parent,
+        sources=event.sources,
+        fact=event.fact,
+        ignorable=event.ignorable,
+        **fields,
+    )
+
+
+def _blob_names(data: Any) -> list[str]:
+    """The blobs that image and file blocks anywhere in some data name."""
+    if isinstance(data, dict):
+        own = [data["sha256"]] if data.get("type") in ("image", "file") and isinstance(data.get("sha256"), str) else []
+        return own + [name for value in data.values() for name in _blob_names(value)]
+    if isinstance(data, list):
+        return [name for value in data for name in _blob_names(value)]
+    return []
+
+
+def _given(value: Any) -> Any:
+    return None if value is UNSET else value
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"

@@ -2,7 +2,8 @@
 
 What the model sees: the projection, the system prompt apart; reasoning only where its signature was kept. Roles
 alternate: neighbours of one role become one message. Prompt cache: a history that grows converts to a list whose
-earlier blocks stay as they are.
+earlier blocks stay as they are; a result that comes late changes what was sent in its place. Known limits: cache
+marks are the caller's to set; what other providers signed cannot go back.
 """
 
 from __future__ import annotations
@@ -18,13 +19,22 @@ from onward.model.messages import Block, File, Image, Message, Reasoning, Text, 
 NAME = "anthropic"
 VERSION = 1
 
-_SIGNATURES = ("signature", "thinkingSignature", "thinking_signature")
+_FOREIGN_SIGNATURES = ("thinkingSignature", "thinking_signature")
+_SIGNATURE = re.compile(r"[A-Za-z0-9+/=_-]{64,}")
 
 
 def signature_of(block: Reasoning) -> str | None:
-    """The provider's signature of a reasoning block, under the names that formats give it."""
+    """Anthropic's signature of a reasoning block, under `signature` or the names that formats give it.
+
+    The same fields of other formats also hold what other providers gave (JSON, the name of a field). Those are told
+    apart by their form: Anthropic's are long and base64.
+    """
     meta = block.meta if isinstance(block.meta, dict) else {}
-    return next((meta[name] for name in _SIGNATURES if isinstance(meta.get(name), str) and meta[name]), None)
+    own = meta.get("signature")
+    if isinstance(own, str) and own:
+        return own
+    foreign = (meta.get(name) for name in _FOREIGN_SIGNATURES)
+    return next((value for value in foreign if isinstance(value, str) and _SIGNATURE.fullmatch(value)), None)
 
 
 RULES = Rules(

@@ -2,7 +2,8 @@
 
 What the model sees: the projection, with images only where their bytes or a URL are at hand, and without reasoning,
 which this API does not take back. Results have no error flag here; their text has to say it. Prompt cache: a history
-that grows converts to a list that grows, so the cached prefix stays.
+that grows converts to a list that grows, so the cached prefix stays; a result that comes late changes what was sent
+in its place. Known limits: reasoning and images in results are lost, and listed.
 """
 
 from __future__ import annotations

@@ -6,13 +6,14 @@ content. Fitting it to a budget (`budget`) and making it valid for a provider (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import UNSET
 
-from onward.context.budget import REASON, Fitted, fit
+from onward.context.budget import fit
 from onward.context.tokens import estimate
 from onward.model.event import Event, SurfaceOp
 from onward.model.messages import Message
@@ -20,6 +21,9 @@ from onward.model.project import messages_of
 from onward.model.surface import Op, fold
 
 State = Literal["included", "replaced", "omitted", "dropped"]
+
+Carriers = Callable[[], Sequence[Event]]
+"""Gives the surface-carrying nodes of a path, in path order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +52,54 @@ class Row:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
 class Projection:
-    """Messages, where each comes from, and the manifest.
+    """Messages, where each comes from, and the manifest, which is made when somebody asks for it.
 
     Attributes:
         messages: in surface order.
         nodes: for each message the seq of its node.
-        sizes: for each message its estimated tokens.
-        manifest: one row per node that is included, the others in runs, in path order.
         over: the budget was too small even for the newest step, which is there all the same.
     """
 
-    messages: list[Message]
-    nodes: list[int]
-    sizes: list[int]
-    manifest: list[Row]
-    over: bool = False
+    def __init__(
+        self, messages: list[Message], nodes: list[int], sizes: list[int] | None, over: bool, carriers: Carriers
+    ) -> None:
+        self.messages = messages
+        self.nodes = nodes
+        self.over = over
+        self._sizes = sizes
+        self._carriers = carriers
+        self._dropped: list[tuple[int, int]] = []
+        self._surface: Sequence[int] = ()
+        self._taken_by: Mapping[int, int] | None = None
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """For each message its estimated tokens."""
+        return [estimate(message) for message in self.messages] if self._sizes is None else self._sizes
 
     @property
     def tokens(self) -> int:
         """Estimated tokens of all messages."""
         return sum(self.sizes)
+
+    @cached_property
+    def manifest(self) -> list[Row]:
+        """One row per node that is included, the others in runs, in path order."""
+        carriers = self._carriers()
+        taken_by = fold(steps_of(carriers))[1] if self._taken_by is None else self._taken_by
+        kept = list(zip(self.nodes, self.sizes, strict=True))
+        return list(_runs(_rows(carriers, self._surface, taken_by, kept, self._dropped)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Projection) and (self.messages, self.nodes, self.over, self.manifest) == (
+            other.messages,
+            other.nodes,
+            other.over,
+            other.manifest,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def steps_of(carriers: Sequence[Event]) -> Iterator[tuple[int, Op]]:
@@ -104,7 +134,7 @@ def project(
     *,
     budget: int | None = None,
 ) -> Projection:
-    """Project a path.
+    """Project a path whose carriers are all at hand.
 
     Args:
         carriers: the surface-eligible nodes of the path, in path order. Blobs must be fetched for those on the
@@ -116,49 +146,75 @@ def project(
     Raises:
         msgspec.ValidationError: the data of a node is not what the vocabulary says.
     """
-    if surface is None or taken_by is None:
-        folded, by = fold(steps_of(carriers))
-        surface = folded if surface is None else surface
-        taken_by = by if taken_by is None else taken_by
+    if surface is None:
+        surface = fold(steps_of(carriers))[0]
     by_seq = {event.seq: event for event in carriers}
-    pairs = [(seq, message) for seq in surface for message in messages_of(by_seq[seq].type, by_seq[seq].data)]
-    nodes = [seq for seq, _ in pairs]
-    messages = [message for _, message in pairs]
-    sizes = [estimate(message) for message in messages]
-    fitted = fit(messages, sizes, budget, nodes)
-    return Projection(
-        messages=[messages[index] for index in fitted.kept],
-        nodes=[nodes[index] for index in fitted.kept],
-        sizes=[sizes[index] for index in fitted.kept],
-        manifest=list(_runs(_rows(carriers, by_seq, surface, taken_by, nodes, sizes, fitted))),
-        over=fitted.over,
-    )
+    return project_surface([by_seq[seq] for seq in surface], lambda: carriers, taken_by, budget=budget)
+
+
+def project_surface(
+    shown: Sequence[Event],
+    carriers: Carriers,
+    taken_by: Mapping[int, int] | None = None,
+    *,
+    budget: int | None = None,
+) -> Projection:
+    """Project a surface; the rest of the path is read only when somebody asks for the manifest.
+
+    Args:
+        shown: the events on the surface, in its order, blobs fetched.
+        carriers: gives all carriers of the path, as for `project`.
+        taken_by, budget: as for `project`.
+
+    Raises:
+        msgspec.ValidationError: the data of a node is not what the vocabulary says.
+    """
+    messages: list[Message] = []
+    nodes: list[int] = []
+    for event in shown:
+        for message in messages_of(event.type, event.data):
+            messages.append(message)
+            nodes.append(event.seq)
+    if budget is None:
+        out = Projection(messages, nodes, None, False, carriers)
+    else:
+        sizes = [estimate(message) for message in messages]
+        fitted = fit(messages, sizes, budget, nodes)
+        kept = set(fitted.kept)
+        out = Projection(
+            [messages[index] for index in fitted.kept],
+            [nodes[index] for index in fitted.kept],
+            [sizes[index] for index in fitted.kept],
+            fitted.over,
+            carriers,
+        )
+        out._dropped = [(nodes[index], size) for index, size in enumerate(sizes) if index not in kept]
+    out._surface = [event.seq for event in shown]
+    out._taken_by = taken_by
+    return out
 
 
 def _rows(
     carriers: Sequence[Event],
-    by_seq: Mapping[int, Event],
     surface: Sequence[int],
     taken_by: Mapping[int, int],
-    nodes: Sequence[int],
-    sizes: Sequence[int],
-    fitted: Fitted,
+    kept: Sequence[tuple[int, int]],
+    dropped: Sequence[tuple[int, int]],
 ) -> Iterator[Row]:
-    """A row per carrier, in path order."""
+    """A row per carrier, in path order. `kept` and `dropped` have the node and tokens of each message."""
+    by_seq = {event.seq: event for event in carriers}
     on_surface = set(surface)
-    kept = set(fitted.kept)
-    included = {nodes[index] for index in kept}
+    included = {node for node, _ in kept}
     tokens: dict[int, int] = {}
-    for index, size in enumerate(sizes):
-        # Of a node that is partly dropped, only what is left counts.
-        if nodes[index] not in included or index in kept:
-            tokens[nodes[index]] = tokens.get(nodes[index], 0) + size
+    # Of a node that is partly dropped, only what is left counts.
+    for node, size in [*kept, *(pair for pair in dropped if pair[0] not in included)]:
+        tokens[node] = tokens.get(node, 0) + size
     for event in carriers:
         row = Row(event.seq, event.seq, 1, event.type, "included", tokens=tokens.get(event.seq, 0))
         if event.seq in included:
             yield row
         elif event.seq in tokens:
-            yield replace(row, state="dropped", reason=REASON)
+            yield replace(row, state="dropped", reason="over the budget")
         elif event.seq in on_surface:
             yield replace(row, state="omitted", reason="it has no message")
         else:

@@ -36,10 +36,12 @@ class Row(Struct, frozen=True):
     """A session as lists show it.
 
     Attributes:
-        path: the session's directory.
+        repo: what identifies the project.
+        path: the log; empty in memory.
         created, updated: Unix milliseconds.
         cost: US dollars; None = nothing was reported.
         origin: the foreign format it was imported from, or None.
+        source: the file that it was imported from, or None.
         parent: the session that it was forked from, or None.
         spawned: the session that started it as a sub-agent, or None.
         size, mtime_ns: bytes of whole lines, and time of change, of the log that this row was made from.
@@ -51,6 +53,7 @@ class Row(Struct, frozen=True):
     agent: str | None
     title: str | None
     project: str
+    repo: str | None
     cwd: str | None
     path: str
     created: int
@@ -61,6 +64,7 @@ class Row(Struct, frozen=True):
     cost: float | None
     status: str
     origin: str | None
+    source: str | None
     parent: str | None
     spawned: str | None
     events: int
@@ -88,10 +92,11 @@ _AT = {name: at for at, name in enumerate(_NAMES)}
 _SCHEMA = (
     """CREATE TABLE session (
         "session" TEXT PRIMARY KEY, "tenant" TEXT NOT NULL, "user" TEXT NOT NULL, "agent" TEXT, "title" TEXT,
-        "project" TEXT NOT NULL, "cwd" TEXT, "path" BLOB NOT NULL, "created" INTEGER NOT NULL,
+        "project" TEXT NOT NULL, "repo" TEXT, "cwd" TEXT, "path" BLOB NOT NULL, "created" INTEGER NOT NULL,
         "updated" INTEGER NOT NULL, "turns" INTEGER NOT NULL, "messages" INTEGER NOT NULL, "tokens" INTEGER NOT NULL,
-        "cost" REAL, "status" TEXT NOT NULL, "origin" TEXT, "parent" TEXT, "spawned" TEXT, "events" INTEGER NOT NULL,
-        "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "trashed" INTEGER NOT NULL, "words" TEXT NOT NULL
+        "cost" REAL, "status" TEXT NOT NULL, "origin" TEXT, "source" BLOB, "parent" TEXT, "spawned" TEXT,
+        "events" INTEGER NOT NULL, "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "trashed" INTEGER NOT NULL,
+        "words" TEXT NOT NULL
     )""",
     """CREATE INDEX newest ON session ("tenant", "trashed", "updated")""",
     """CREATE INDEX forks ON session ("parent") WHERE "parent" IS NOT NULL""",
@@ -179,13 +184,16 @@ class Catalogue:
         """The sessions of a tenant that fit every filter, newest `updated` first.
 
         Args:
+            project: the name of a project, or what identifies it.
             search: words and "phrases", all of which must occur in title, cwd, project or id, whatever their case.
             trashed: list the deleted sessions instead of the others.
         """
         filters: list[tuple[str, Any]] = [('"tenant" = ?', tenant), ('"trashed" = ?', int(trashed))]
-        for name, value in (("user", user), ("project", project), ("cwd", cwd)):
+        for name, value in (("user", user), ("cwd", cwd)):
             if value is not None:
                 filters.append((f'"{name}" = ?', value))
+        if project is not None:
+            filters.append(("? IN (project, repo)", project))
         filters.extend(('instr("words", ?) > 0', _folded(term)) for term in terms(search or ""))
         where = " AND ".join(condition for condition, _ in filters)
         found = self._all(
@@ -242,6 +250,7 @@ def _folded(text: str) -> str:
 def _values(row: Row) -> tuple[Any, ...]:
     values = [_bounded(getattr(row, name)) for name in _NAMES]
     values[_AT["path"]] = os.fsencode(row.path)
+    values[_AT["source"]] = None if row.source is None else os.fsencode(row.source)
     values[_AT["trashed"]] = int(row.trashed)
     words = "\n".join(part for part in (row.title, row.cwd, row.project, row.session) if part)
     return (*values, _folded(words))
@@ -255,6 +264,8 @@ def _bounded(value: Any) -> Any:
 def _row(record: tuple[Any, ...]) -> Row:
     values = list(record)
     values[_AT["path"]] = os.fsdecode(values[_AT["path"]])
+    source = values[_AT["source"]]
+    values[_AT["source"]] = None if source is None else os.fsdecode(source)
     values[_AT["trashed"]] = bool(values[_AT["trashed"]])
     return Row(*values)
 

@@ -2,8 +2,8 @@
 
 An assistant/partial fact holds pieces in the order in which they arrived. A piece looks like a block:
 `{"type": "text", "text": …}`, `{"type": "reasoning", "text": …}` or `{"type": "tool_call", "call_id", "name",
-"arguments"}`, with an optional `index` that says which block of the reply it continues. Without `index` a piece
-continues the block before it when both are of the same type and it names no other call.
+"arguments"}`, with an optional `index` that says which block of the reply it continues. Without `index` a piece of a
+call continues the call that it names, and any other piece the block before it if that has the same type.
 """
 
 from __future__ import annotations
@@ -68,14 +68,13 @@ def _continued(blocks: list[tuple[Any, dict[str, Any]]], index: Any, piece: dict
     if index is not None:
         same = (block for at, block in reversed(blocks) if at == index and block["type"] == piece["type"])
         return next(same, None)
+    if piece["type"] == "tool_call" and piece.get("call_id"):
+        calls = (block for _, block in reversed(blocks) if block["type"] == "tool_call")
+        return next((block for block in calls if block.get("call_id") == piece["call_id"]), None)
     if not blocks:
         return None
     at, last = blocks[-1]
-    if at is not None or last["type"] != piece["type"]:
-        return None
-    if piece["type"] == "tool_call" and piece.get("call_id") not in (None, "", last.get("call_id")):
-        return None
-    return last
+    return last if at is None and last["type"] == piece["type"] else None
 
 
 def _add(block: dict[str, Any], piece: dict[str, Any]) -> None:

@@ -88,6 +88,24 @@ def usage_of(event: Event) -> tuple[str, Model, Usage] | None:
     return operation, model, msgspec.convert(event.data["usage"], Usage)
 
 
+def totals_of(event: Event) -> Totals | None:
+    """What an event adds to the totals; None when it reports nothing. Raises as `usage_of`."""
+    found = usage_of(event)
+    return None if found is None else _of_one(found[2])
+
+
+def _of_one(usage: Usage) -> Totals:
+    return Totals(
+        requests=1,
+        input=usage.input,
+        output=usage.output,
+        cache_read=usage.cache_read,
+        cache_write=usage.cache_write,
+        reasoning=usage.reasoning,
+        cost=usage.cost,
+    )
+
+
 @dataclass(slots=True)
 class Ledger:
     """Usage summed up event by event."""
@@ -101,15 +119,7 @@ class Ledger:
             return
         operation, model, usage = found
         key = Key(operation, _day(event.time), model.provider, model.name, turn)
-        one = Totals(
-            requests=1,
-            input=usage.input,
-            output=usage.output,
-            cache_read=usage.cache_read,
-            cache_write=usage.cache_write,
-            reasoning=usage.reasoning,
-            cost=usage.cost,
-        )
+        one = _of_one(usage)
         self.rows[key] = self.rows.get(key, Totals()) + one
 
     @property

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from onward.formats.dsh.reading import is_header, read, version_of
-from onward.formats.protocol import Put, Reading, SeqOf, Sniffed, SourceLine
+from onward.formats.dsh.writing import render
+from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine
 
 
 class DshFormat:
     """The Harness's format; see `formats.protocol.Format`."""
 
     name = "dsh"
-    suffixes = (".jsonl", ".jsonl.zstd")
+    suffixes: tuple[str, ...] = (".jsonl", ".jsonl.zstd")
 
     def sniff(self, first: dict[str, Any]) -> Sniffed | None:
         """Whether the first object of a file is a Harness header. Raises FormatUnsupported for a future version."""
@@ -23,7 +24,11 @@ class DshFormat:
         """Start reading. The Harness keeps images and files outside its logs, so nothing is `put`."""
         return read(lines, seq_of)
 
+    def render(self, view: ExportView) -> Rendered:
+        """Render a session: the source's own lines and new rows, or a fresh file of the path."""
+        return render(view)
 
-DSH = DshFormat()
+
+DSH: Format = DshFormat()
 
 __all__ = ["DSH", "DshFormat"]

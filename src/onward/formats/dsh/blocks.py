@@ -20,6 +20,7 @@ OURS = "onward"
 """The field of a block that holds what the Harness has no word for: `block` (all of it), `message` (its meta)."""
 
 _MAX_ARGUMENT_DEPTH = 100
+_RESULT_BLOCKS = frozenset({"text", "image", "file", "context", "other"})
 _USAGE = (
     ("input", "inputTokens"),
     ("output", "outputTokens"),
@@ -56,6 +57,13 @@ def blocks_in(content: Any) -> list[dict[str, Any]]:
     if content is None:
         return []
     return [block_in(item) for item in content] if type(content) is list else [_other(content)]
+
+
+def result_content_in(content: Any) -> list[dict[str, Any]]:
+    """The content of a tool result as our blocks; what only messages may hold is kept as it came."""
+    listed = content if type(content) is list else blocks_in(content)
+    out = blocks_in(content)
+    return [item if item["type"] in _RESULT_BLOCKS else _other(found) for item, found in zip(out, listed, strict=True)]
 
 
 def block_in(block: Any) -> dict[str, Any]:

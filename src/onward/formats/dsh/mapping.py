@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from onward.formats.dsh.blocks import blocks_in, extras, failure_in, message_in, usage_in, whole, with_meta
+from onward.formats.dsh.blocks import (
+    blocks_in,
+    extras,
+    failure_in,
+    message_in,
+    result_content_in,
+    usage_in,
+    whole,
+    with_meta,
+)
 from onward.formats.dsh.rows import Malformed, Row
 
 REASONS = frozenset({"completed", "aborted", "blocked", "error", "max-tokens", "interrupted", "forked"})
@@ -176,7 +185,7 @@ class Mapper:
         if not blocks:
             raise Malformed("a tool result has no tool-result block")
         block, source = blocks[0], message.get("source")
-        out: dict[str, Any] = {"call_id": block["toolCallId"], "content": blocks_in(block.get("content"))}
+        out: dict[str, Any] = {"call_id": block["toolCallId"], "content": result_content_in(block.get("content"))}
         if block.get("isError") is True:
             out["is_error"] = True
         error = data.get("error")

@@ -66,6 +66,17 @@ def info_of(header: dict[str, Any]) -> SourceInfo:
 
 def read(lines: Iterator[SourceLine], seq_of: SeqOf) -> Reading:
     """Read a file, header first. See `formats.protocol.Format.read`."""
+    reader, stream = begin(lines, seq_of)
+    return Reading(reader.info, reader.drafts(stream), reader.warnings)
+
+
+def begin(lines: Iterator[SourceLine], seq_of: SeqOf) -> tuple[Reader, Iterator[Record]]:
+    """A reader that has seen the header, and the records besides the header.
+
+    Raises:
+        BadSource: there is no header, or something before it that is no damaged line.
+        FormatUnsupported: the version is newer than `NEWEST`.
+    """
     warnings: list[Warning_] = []
     stream = records(lines, warnings)
     before: list[Record] = []
@@ -73,8 +84,7 @@ def read(lines: Iterator[SourceLine], seq_of: SeqOf) -> Reading:
         if type(record.value) is dict:
             if not is_header(record.value):
                 break
-            reader = Reader(info_of(record.value), seq_of, warnings)
-            return Reading(reader.info, reader.drafts(chain(before, stream)), warnings)
+            return Reader(record.value, seq_of, warnings), chain(before, stream)
         before.append(record)
     raise BadSource("the file does not begin with the header of a Harness session")
 
@@ -113,23 +123,26 @@ class Reader:
     """One pass over a file.
 
     Attributes:
-        info: what the header says.
+        header: as found.
+        info: what it says.
+        warnings: grows while drafts are made.
         numbers: the Harness's numbers of the events so far.
         ordinal: how many events there were so far.
     """
 
-    def __init__(self, info: SourceInfo, seq_of: SeqOf, warnings: list[Warning_]) -> None:
-        self.info = info
-        self.version = int(info.version)
+    def __init__(self, header: dict[str, Any], seq_of: SeqOf, warnings: list[Warning_]) -> None:
+        self.header = header
+        self.info = info_of(header)
+        self.warnings = warnings
+        self.version = version_of(header)
         self.numbers = Numbers()
         self.ordinal = 0
         self.surface = SurfaceFold(self.version)
         self._seq_of = seq_of
-        self._warnings = warnings
         self._complaints: dict[str, int] = {}
         self._mapper = Mapper(self._seq_of_number)
         self._leaf: int | None = None
-        self._time = info.created or 0
+        self._time = self.info.created or 0
         self._unsure = False
 
     def drafts(self, stream: Iterator[Record]) -> Iterator[Draft]:
@@ -138,7 +151,7 @@ class Reader:
             yield from self._record(record)
         for what, count in self._complaints.items():
             if count > _SAME_WARNING:
-                self._warnings.append(Warning_(None, f"{what}: {count - _SAME_WARNING} more of these"))
+                self.warnings.append(Warning_(None, f"{what}: {count - _SAME_WARNING} more of these"))
 
     def _record(self, record: Record) -> Iterator[Draft]:
         line = record.line.number
@@ -148,7 +161,7 @@ class Reader:
         try:
             rows = list(rows_of(record.value, self.version))
         except Malformed as error:
-            self._warnings.append(Warning_(line, f"the row cannot be an event: {error}"))
+            self.warnings.append(Warning_(line, f"the row cannot be an event: {error}"))
             yield self._opaque(record, str(error))
             return
         for row in rows:
@@ -172,10 +185,10 @@ class Reader:
         except (Malformed, msgspec.ValidationError) as error:
             problem = str(error)
         if problem is not None:
-            self._warnings.append(Warning_(line, f"the row cannot be an event: {problem}"))
+            self.warnings.append(Warning_(line, f"the row cannot be an event: {problem}"))
             return self._opaque(record, problem, row)
         if mapped.note is not None:
-            self._warnings.append(Warning_(line, mapped.note))
+            self.warnings.append(Warning_(line, mapped.note))
         cited = self._cited(row, line)
         surface: Surface | None = None
         if row.type in ELIGIBLE and mapped.type == row.type:
@@ -295,4 +308,4 @@ class Reader:
     def _complain(self, line: int, what: str, detail: str = "") -> None:
         count = self._complaints[what] = self._complaints.get(what, 0) + 1
         if count <= _SAME_WARNING:
-            self._warnings.append(Warning_(line, f"{what} ({detail})" if detail else what))
+            self.warnings.append(Warning_(line, f"{what} ({detail})" if detail else what))

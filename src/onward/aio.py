@@ -1,0 +1,125 @@
+"""The same store and sessions for asyncio: whatever may wait for a disk or a lock runs in a worker thread.
+
+An append that need not sync is a few microseconds of work and stays on the loop; with `sync="always"` it does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+from onward.context.projection import Projection
+from onward.log.catalogue import Row
+from onward.log.door import Drafts
+from onward.model.event import Draft, Event
+from onward.session import Session
+from onward.store import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class AsyncSession:
+    """A `Session` for asyncio. Everything of the session that only reads what is in memory is on `sync_session`."""
+
+    def __init__(self, session: Session, always: bool) -> None:
+        self.sync_session = session
+        self._always = always
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.sync_session.id
+
+    async def run(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run any verb of the session in a worker thread: `await s.run(s.sync_session.fork, at=3)`."""
+        return await asyncio.to_thread(verb, *args, **kwargs)
+
+    async def append(self, *drafts: Draft, expect_leaf: int | None = None) -> list[Event]:
+        """See `Session.append`."""
+        return await self.append_batch(drafts, expect_leaf=expect_leaf)
+
+    async def append_batch(self, drafts: Drafts, *, expect_leaf: int | None = None) -> list[Event]:
+        """See `Session.append_batch`."""
+        if self._always:
+            return await asyncio.to_thread(self.sync_session.append_batch, drafts, expect_leaf=expect_leaf)
+        return self.sync_session.append_batch(drafts, expect_leaf=expect_leaf)
+
+    async def sync(self) -> None:
+        """See `Session.sync`. Concurrent sessions sync in parallel."""
+        await asyncio.to_thread(self.sync_session.sync)
+
+    async def context(self, *, budget: int | None = None) -> Projection:
+        """See `View.context`."""
+        return await asyncio.to_thread(self.sync_session.context, budget=budget)
+
+    async def fork(self, **fields: Any) -> AsyncSession:
+        """See `Session.fork`."""
+        child = await asyncio.to_thread(lambda: self.sync_session.fork(**fields))
+        return AsyncSession(child, self._always)
+
+    async def follow(self, start: int | None = None, *, poll: float = 0.05) -> AsyncIterator[Event]:
+        """See `Session.follow`; it ends when the iterator is closed."""
+        stop = threading.Event()
+        events = self.sync_session.follow(start, poll=poll, stop=stop)
+        done = object()
+        step: asyncio.Future[Any] | None = None
+        try:
+            while True:
+                step = asyncio.ensure_future(asyncio.to_thread(next, events, done))
+                event = await asyncio.shield(step)
+                if event is done:
+                    return
+                yield event
+        finally:
+            # The thread looks at `stop` between two polls; the generator must not be closed while it runs there.
+            stop.set()
+            if step is not None and not step.done():
+                await asyncio.wait([step])
+
+    async def close(self) -> None:
+        """See `Session.close`."""
+        await asyncio.to_thread(self.sync_session.close)
+
+
+class AsyncStore:
+    """A `Store` for asyncio."""
+
+    def __init__(self, store: Store) -> None:
+        self.sync_store = store
+        self._always = store.sync == "always"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.sync_store.close)
+
+    async def create(self, **fields: Any) -> AsyncSession:
+        """See `Store.create`."""
+        return AsyncSession(await asyncio.to_thread(lambda: self.sync_store.create(**fields)), self._always)
+
+    async def open(self, session: str, **fields: Any) -> AsyncSession:
+        """See `Store.open`."""
+        return AsyncSession(await asyncio.to_thread(lambda: self.sync_store.open(session, **fields)), self._always)
+
+    async def sessions(self, **fields: Any) -> list[Row]:
+        """See `Store.sessions`."""
+        return await asyncio.to_thread(lambda: self.sync_store.sessions(**fields))
+
+    async def delete(self, session: str) -> None:
+        """See `Store.delete`."""
+        await asyncio.to_thread(self.sync_store.delete, session)

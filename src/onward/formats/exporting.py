@@ -1,0 +1,120 @@
+"""Running an exporter: the source's own bytes where nothing was added, else rendered lines and what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from onward.formats.importing import imported_files, untouched
+from onward.formats.protocol import ExportView, Format, Loss, SourceLine
+from onward.formats.source import split, unpacked
+from onward.model.event import Envelope, Event, Header, Origin, encode, seal
+from onward.model.tree import NONE
+from onward.reading import View
+from onward.session import Session
+
+
+class Exported(NamedTuple):
+    """An export: its bytes, how many lines they are, and what could not be kept."""
+
+    format: str
+    data: bytes
+    lines: int
+    loss: list[Loss]
+
+
+def export(session: Session, view: View, format_: Format) -> Exported:
+    """Export a session in a foreign format.
+
+    Args:
+        session: the session.
+        view: the path that counts as the active one, and the point of the log.
+        format_: the format.
+
+    Raises:
+        BlobMissing: bytes that the export needs are gone.
+    """
+    origin = session.header.origin
+    same = isinstance(origin, Origin) and origin.format == format_.name
+    whole = view.state.next_seq == session.state.next_seq and view.leaf == session.leaf
+    kept: list[SourceLine] | None = None
+    if same:
+        source = b"".join(source_bytes(session))
+        if whole and untouched(session.log.chain.events(session.log.chain.first_own, stored=True)):
+            return Exported(format_.name, source, _count(source), [])
+        kept = list(split(unpacked([source])))
+    rendered = format_.render(_view(session, view, kept))
+    data = b"".join(line + b"\n" for line in rendered.lines)
+    return Exported(format_.name, data, len(rendered.lines), rendered.loss)
+
+
+def source_bytes(session: Session) -> Iterator[bytes]:
+    """The bytes of the file that a session was imported from, as of its last import."""
+    for file in imported_files(session):
+        for name in file.blobs:
+            yield session.blob(name)
+
+
+def _view(session: Session, view: View, kept: Sequence[SourceLine] | None) -> ExportView:
+    header, tree = session.header, view.state.tree
+    lineage = header.lineage if isinstance(header.lineage, dict) else {}
+
+    def parent_of(seq: int) -> int | None:
+        parent = tree.parent(seq)
+        return None if parent == NONE else parent
+
+    return ExportView(
+        events=list(view.events()),
+        parent_of=parent_of,
+        path=list(view.path),
+        surface=view.surface,
+        branch=view.branch,
+        session=session.id,
+        created=header.created,
+        cwd=header.cwd if isinstance(header.cwd, str) else None,
+        title=view.title,
+        kept=kept,
+        header_id=lineage.get("id"),
+        blob=session.blob,
+        info={"lineage": lineage},
+    )
+
+
+def export_native(session: Session, view: View) -> Exported:
+    """The session as one log file of our own format: inherited events included, long strings in their lines."""
+    header: Header = msgspec.structs.replace(session.header, parent=UNSET, hash="")
+    line, digest = seal(encode(header), b"")
+    lines = [line]
+    loss: list[Loss] = []
+    for event in view.events():
+        env = Envelope(
+            **{name: getattr(event, name) for name in Envelope.__struct_fields__ if name != "data"},
+            data=msgspec.Raw(encode(event.data)),
+        )
+        line, digest = seal(encode(env), digest)
+        lines.append(line)
+        if _has_blob(event):
+            loss.append(Loss(event.seq, "the bytes of an image or file are not in the export"))
+    if isinstance(header.origin, Origin):
+        loss.append(Loss(None, "the bytes of the imported file are not in the export"))
+    return Exported("onward", b"".join(line + b"\n" for line in lines), len(lines), loss)
+
+
+def _has_blob(event: Event) -> bool:
+    found: list[Any] = [event.data]
+    while found:
+        value = found.pop()
+        if isinstance(value, dict):
+            if value.get("type") in ("image", "file") and "sha256" in value:
+                return True
+            found.extend(value.values())
+        elif isinstance(value, list):
+            found.extend(value)
+    return False
+
+
+def _count(data: bytes) -> int:
+    return data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)

@@ -1,0 +1,351 @@
+"""Running an importer: a source file becomes a session, or the session that it became before grows.
+
+A source is identified by its format and real path. The importer itself is pure; what is written, and in which order,
+is decided here: the records, then `branch/create` for leaves without a name, `branch/move` to the format's current
+end, and on later runs an `import` fact.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from onward.errors import BadSource, OnwardError
+from onward.formats.protocol import Format, Put, Reading, SourceInfo, Warning_
+from onward.formats.source import chunks_of, recognise, split, unpacked
+from onward.log.door import Log
+from onward.model.event import MAIN, Draft, Event, Origin, SourceFile
+from onward.model.tree import NONE
+from onward.model.vocabulary import Kind, kind_of
+from onward.session import Session
+from onward.store import Store
+
+BLOB = 1 << 20
+"""Bytes of a source that one blob holds."""
+
+BATCH = 512
+"""Events of one append."""
+
+OWN_KEY = "import:"
+"""Lines that an importer adds carry a key that begins so; they count as untouched."""
+
+SOURCE_BRANCH = "source"
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the bytes done and the bytes there are."""
+
+
+class Imported(NamedTuple):
+    """What an import did. `events`, `messages` and `branches` are the session's now; `new` records were added."""
+
+    path: str
+    session: str
+    format: str
+    version: int | str
+    events: int
+    messages: int
+    branches: int
+    new: int
+    warnings: list[Warning_]
+
+
+def import_file(store: Store, path: Path, formats: Sequence[Format], *, progress: Progress | None = None) -> Imported:
+    """Import a file, or what is new in it since it was imported last.
+
+    Args:
+        store: where to.
+        path: the file.
+        formats: the formats that it may have.
+        progress: told how far it is.
+
+    Raises:
+        NotFound: there is no such file.
+        BadSource: it cannot be imported; nothing was changed.
+        FormatUnsupported: a future version of a known format; nothing was changed.
+        Locked: it was imported before and somebody is writing that session.
+    """
+    real = path.resolve()
+    format_, sniffed = recognise(real, formats)
+    former = _former(store, format_.name, str(real))
+    if former is not None:
+        size, digest = former.file.bytes, former.file.sha256
+        if real.stat().st_size >= size and _digest(real, size) == digest:
+            return _grow(store, former.session, format_, sniffed.version, real, former.file, progress)
+    replaces = former.session if former is not None else None
+    return _fresh(store, format_, real, replaces, progress)
+
+
+# --- a first import ---------------------------------------------------------------------------------------------
+
+
+def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, progress: Progress | None) -> Imported:
+    file = _describe(path, path.stat().st_size, [])
+    reading = _read(format_, path, file.bytes, lambda ordinal: ordinal, lambda _: "", None)
+    info = reading.info
+    lineage = dict(info.lineage)
+    if info.id is not None:
+        lineage["id"] = info.id
+    if replaces is not None:
+        lineage["replaces"] = replaces
+    session = store.create(
+        cwd=info.cwd,
+        agent=info.agent or format_.name,
+        lineage=lineage,
+        origin=Origin(format_.name, info.version, [file]),
+        created=info.created,
+    )
+    try:
+        with session:
+            _check_stored(session.log, path, file, 0)
+            reading = _read(
+                format_, path, file.bytes, lambda ordinal: ordinal, session.put_blob, _counted(progress, file.bytes)
+            )
+            new = _append(session.log, reading.drafts, 0, MAIN, NONE)
+            _finish(session.log, _ordinals(session.log), reading, f"{OWN_KEY}{file.bytes}:")
+            session.sync()
+            warnings = list(reading.warnings)
+            if replaces is not None:
+                warnings.append(Warning_(None, f"the file no longer begins as it did; session {replaces} is kept"))
+            return _answer(session, path, info, new, warnings)
+    except BaseException:
+        with contextlib.suppress(OnwardError):
+            store.discard(session.id)
+        raise
+
+
+def _check_stored(log: Log, path: Path, file: SourceFile, start: int) -> None:
+    """Store the file's bytes from `start` on as blobs, and see that they are the bytes that were described."""
+    whole = sha256()
+    at = 0
+    names = iter(file.blobs)
+    for piece in _pieces(path, file.bytes):
+        whole.update(piece)
+        name = next(names)
+        if at + len(piece) > start and log.put_blob(piece) != name:
+            break
+        at += len(piece)
+    if at != file.bytes or whole.hexdigest() != file.sha256:
+        raise BadSource("the file changed while it was read", path=str(path), hint="import it again")
+
+
+# --- a later import ---------------------------------------------------------------------------------------------
+
+
+class _Former(NamedTuple):
+    session: str
+    file: SourceFile
+
+
+def _former(store: Store, format_: str, path: str) -> _Former | None:
+    """The newest session that was imported from this source, and the file as it was then."""
+    for row in store.sessions():
+        if row.origin != format_ or row.source != path:
+            continue
+        with store.open(row.session, write=False) as session:
+            return _Former(row.session, imported_files(session)[0])
+    return None
+
+
+def imported_files(session: Session) -> list[SourceFile]:
+    """The files that a session was imported from, as of its last import; empty when it was not imported."""
+    origin = session.header.origin
+    again = session.latest("import")
+    if again is not None:
+        return msgspec.convert(again.data["files"], list[SourceFile])
+    return origin.files if isinstance(origin, Origin) else []
+
+
+def _grow(
+    store: Store,
+    session_id: str,
+    format_: Format,
+    version: int | str,
+    path: Path,
+    old: SourceFile,
+    progress: Progress | None,
+) -> Imported:
+    size = path.stat().st_size
+    if size == old.bytes:
+        with store.open(session_id, write=False) as session:
+            info = SourceInfo(version=version)
+            return _answer(session, path, info, 0, [])
+    with store.open(session_id) as session:
+        log = session.log
+        old = imported_files(session)[0]
+        file = _describe(path, size, [])
+        _check_stored(log, path, file, old.bytes)
+        known = _ordinals(log)
+        native = any(
+            event.origin is UNSET and kind_of(event.type, event.fact) is Kind.NODE for event in session.events()
+        )
+        branch, active, leaf = MAIN, log.state.branches.active, log.state.leaf()
+        run = f"{OWN_KEY}{file.bytes}:"
+        last = _last_node(log, known)
+        if native:
+            branch = SOURCE_BRANCH
+            if SOURCE_BRANCH not in log.state.branches.leaves:
+                data = {"name": SOURCE_BRANCH, "node": None if last == NONE else last}
+                log.append([Draft(type="branch/create", data=data, key=run + "source")], native=False)
+        base = log.state.next_seq
+        reading = _read(
+            format_,
+            path,
+            file.bytes,
+            lambda ordinal: known[ordinal] if ordinal < len(known) else base + ordinal - len(known),
+            session.put_blob,
+            _counted(progress, file.bytes),
+        )
+        new = _append(log, reading.drafts, len(known), branch, last)
+        _finish(log, [*known, *range(base, base + new)], reading, run, branch)
+        back: list[Draft] = []
+        if log.state.branches.active != active or (native and log.state.leaf(active) != leaf):
+            data = {"name": active, "node": None if leaf == NONE else leaf}
+            back.append(Draft(type="branch/move", data=data, key=run + "back"))
+        summary = {
+            "files": [msgspec.to_builtins(file)],
+            "bytes": file.bytes,
+            "lines": new,
+            "warnings": [{"line": line, "message": message} for line, message in reading.warnings],
+        }
+        log.append([*back, Draft(type="import", data=summary, key=run + "import")], native=False)
+        session.sync()
+        return _answer(session, path, reading.info, new, reading.warnings)
+
+
+def _ordinals(log: Log) -> list[int]:
+    """Ordinal of a source event -> its seq."""
+    return [event.seq for event in log.chain.events(log.chain.first_own, stored=True) if event.origin is not UNSET]
+
+
+def _last_node(log: Log, known: Sequence[int]) -> int:
+    return next((seq for seq in reversed(known) if log.state.tree.has_node(seq)), NONE)
+
+
+# --- shared -----------------------------------------------------------------------------------------------------
+
+
+def _append(log: Log, drafts: Iterator[Draft], skip: int, branch: str, last: int) -> int:
+    """Append the drafts behind the first `skip`; the first node continues from `last`."""
+    count = 0
+    batch: list[Draft] = []
+    first_node = True
+    for ordinal, draft in enumerate(drafts):
+        if ordinal < skip:
+            continue
+        if kind_of(draft.type, draft.fact) is Kind.NODE:
+            if first_node and draft.parent is UNSET and skip:
+                draft = msgspec.structs.replace(draft, parent=None if last == NONE else last)
+            if branch != MAIN:
+                draft = msgspec.structs.replace(draft, branch=branch)
+            first_node = False
+        batch.append(draft)
+        count += 1
+        if len(batch) == BATCH:
+            log.append(batch, native=False, fold_inbox=False)
+            batch = []
+    if batch:
+        log.append(batch, native=False, fold_inbox=False)
+    return count
+
+
+def _finish(log: Log, seqs: Sequence[int], reading: Reading, key: str, branch: str = MAIN) -> None:
+    """Name the leaves that have no name, and bring the branch to the format's own current end."""
+    state = log.state
+    end = state.leaf(branch) if reading.current is None else seqs[reading.current]
+    named = {end, *(leaf for name, leaf in state.branches.leaves.items() if name != branch)}
+    lines = [
+        Draft(type="branch/create", data={"name": f"leaf-{leaf}", "node": leaf}, key=f"{key}leaf-{leaf}")
+        for leaf in state.tree.leaves()
+        if leaf not in named and f"leaf-{leaf}" not in state.branches.leaves
+    ]
+    if end != state.leaf(branch):
+        lines.append(Draft(type="branch/move", data={"name": branch, "node": end}, key=key + "current"))
+    if lines:
+        log.append(lines, native=False, fold_inbox=False)
+
+
+def _answer(session: Session, path: Path, info: SourceInfo, new: int, warnings: list[Warning_]) -> Imported:
+    origin = session.header.origin
+    assert isinstance(origin, Origin)
+    return Imported(
+        path=str(path),
+        session=session.id,
+        format=origin.format,
+        version=info.version,
+        events=len(_ordinals(session.log)),
+        messages=session.state.messages(),
+        branches=len(session.state.branches.leaves),
+        new=new,
+        warnings=warnings,
+    )
+
+
+def untouched(events: Sequence[Event] | Iterator[Event]) -> bool:
+    """Whether own events are all from the source or the importer's own lines."""
+    return all(
+        event.origin is not UNSET or (isinstance(event.key, str) and event.key.startswith(OWN_KEY)) for event in events
+    )
+
+
+def _read(
+    format_: Format, path: Path, size: int, seq_of: Callable[[int], int], put: Put, count: Callable[[int], None] | None
+) -> Reading:
+    return format_.read(split(unpacked(_counting(_pieces(path, size), count))), seq_of, put)
+
+
+def _counting(pieces: Iterator[bytes], count: Callable[[int], None] | None) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        if count is not None:
+            count(len(piece))
+
+
+def _counted(progress: Progress | None, total: int) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    done = 0
+
+    def count(size: int) -> None:
+        nonlocal done
+        done += size
+        progress(done, total)
+
+    return count
+
+
+def _pieces(path: Path, size: int) -> Iterator[bytes]:
+    """The first `size` bytes of a file, in pieces of `BLOB` bytes."""
+    left = size
+    held = b""
+    for chunk in chunks_of(path):
+        held += chunk[:left]
+        left -= min(left, len(chunk))
+        while len(held) >= BLOB:
+            yield held[:BLOB]
+            held = held[BLOB:]
+        if not left:
+            break
+    if held:
+        yield held
+
+
+def _describe(path: Path, size: int, known: list[str]) -> SourceFile:
+    whole = sha256()
+    blobs = list(known)
+    for piece in _pieces(path, size):
+        whole.update(piece)
+        blobs.append(sha256(piece).hexdigest())
+    return SourceFile(str(path), size, whole.hexdigest(), blobs)
+
+
+def _digest(path: Path, size: int) -> str:
+    whole = sha256()
+    for piece in _pieces(path, size):
+        whole.update(piece)
+    return whole.hexdigest()

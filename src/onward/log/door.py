@@ -1,0 +1,410 @@
+"""The one door: every event that gets into a log gets in here, whoever wrote it.
+
+draft → guard (lossless; long strings to blobs) → rules (`State.plan`) → seal (hash chain) → one write → acknowledged.
+A refused or failed append leaves the state as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from onward.errors import Conflict, LeafMoved, ReadOnly, Refused, UnknownType
+from onward.log import loading
+from onward.log.backend import Backend
+from onward.log.chain import Chain
+from onward.log.protocol import LogReader, LogWriter, Sync
+from onward.model import lossless, snapshot
+from onward.model.event import MAIN, Draft, Envelope, Event, encode, seal
+from onward.model.state import State
+from onward.model.tree import NONE
+from onward.model.usage import Totals, totals_of
+from onward.model.vocabulary import INBOX_TYPES, VOCABULARY, kind_of
+
+Drafts = Sequence[Draft] | Callable[[int], Sequence[Draft]]
+"""Drafts, or a function from the first one's seq to the drafts (so that they can cite each other)."""
+
+Clock = Callable[[], int]
+"""Gives the time in Unix milliseconds."""
+
+
+class InboxDocument(msgspec.Struct, forbid_unknown_fields=True):
+    """What a process without the lock may drop: a fact. `time` is its own, in Unix milliseconds."""
+
+    type: str
+    data: Any = None
+    about: int | None = None
+    time: int | None = None
+    fact: bool = False
+    ignorable: bool = False
+
+
+class Log:
+    """An opened log: its events, the state that follows from them, and, when it was opened to write, the door.
+
+    Attributes:
+        session: the session's id.
+        chain: the lines, inherited ones included.
+        state: the fold; do not change it.
+        totals: model usage of the own events.
+        writer: None when the log was opened to read.
+        saved: next_seq of the newest snapshot that the catalogue is known to have.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        chain: Chain,
+        state: State,
+        totals: Totals,
+        *,
+        clock: Clock,
+        sync: Sync = "barrier",
+        writer: LogWriter | None = None,
+        saved: int = -1,
+    ) -> None:
+        self.session = chain.session
+        self.backend = backend
+        self.chain = chain
+        self.state = state
+        self.totals = totals
+        self.writer = writer
+        self.saved = saved
+        self._clock = clock
+        self._sync = sync
+        self._blobs = backend.blobs(chain.session)
+        self._inbox = backend.inbox(chain.session)
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._opened = False
+        self._closed = False
+        self._last = loading.hash_at(chain, state.next_seq) or b""
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """See what another process has appended since (read handles only)."""
+        with self._lock:
+            if self.writer is None:
+                self.totals = loading.fold(self.chain, self.state, self.totals, previous=self._last)
+                self._last = loading.hash_at(self.chain, self.state.next_seq) or self._last
+
+    @property
+    def finished(self) -> bool:
+        """Whether this handle can do nothing more: closed, or of the parent of a fork()."""
+        return self._closed or self._pid != os.getpid()
+
+    @property
+    def last_hash(self) -> bytes:
+        """The hash of the own line before `state.next_seq`; the header's when there is none."""
+        return self._last
+
+    def dump(self) -> tuple[bytes, bytes]:
+        """The state as a snapshot, and the hash that it belongs to."""
+        with self._lock:
+            return snapshot.dump(self.state), self._last
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        drafts: Drafts,
+        *,
+        expect_leaf: int | None = None,
+        native: bool = True,
+        fold_inbox: bool = True,
+    ) -> list[Event]:
+        """Append a batch: all of it or nothing.
+
+        Args:
+            drafts: the events, or a function that makes them from the first seq.
+            expect_leaf: the leaf that the branch of the first draft must have (NONE = no node yet).
+            native: False for imports and recovery notes, which log no `writer/opened`.
+            fold_inbox: take in what other processes dropped, first.
+
+        Returns:
+            The events, with seq and hash; for a key that was used before, the event of then.
+
+        Raises:
+            Refused: (or NotLossless, LeafMoved, Conflict) nothing was changed.
+            StorageFailed, Poisoned, LeaseLost: from the back end; nothing was acknowledged.
+        """
+        with self._lock:
+            writer = self._usable()
+            if fold_inbox and self._inbox.changed():
+                self._fold_inbox()
+            if native and not self._opened:
+                opening = self._opening(writer)
+                events = self._write(writer, lambda base: [opening, *_made(drafts, base + 1)], expect_leaf, 1)
+                self._opened = True
+                return events[1:]
+            return self._write(writer, lambda base: _made(drafts, base), expect_leaf, 0)
+
+    def sync(self) -> None:
+        """A durability point: on return every accepted event and every blob it needs is on disk.
+
+        Raises:
+            Poisoned, LeaseLost: from the back end.
+        """
+        with self._lock:
+            writer = self._usable()
+        if self._sync != "never":
+            self._blobs.sync()
+            writer.sync()
+
+    def fold_inbox(self) -> int:
+        """Take in what other processes dropped; returns how many documents there were."""
+        with self._lock:
+            self._usable()
+            return self._fold_inbox()
+
+    def put_blob(self, data: bytes) -> str:
+        """Store bytes as a blob of this session and return their sha256."""
+        with self._lock:
+            self._usable()
+            return self._blobs.put(data)
+
+    def close(self) -> None:
+        """Release the lock and every file. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            own: LogReader = self.writer if self.writer is not None else self.chain.own
+            own.close()
+            self.chain.close()
+
+    def _usable(self) -> LogWriter:
+        if self._closed:
+            raise ReadOnly("the session is closed", session=self.session)
+        if self._pid != os.getpid():
+            raise ReadOnly("the session was opened before a fork(); open it again here", session=self.session)
+        if self.writer is None:
+            raise ReadOnly("the session was opened to read", session=self.session, hint="open it to write")
+        return self.writer
+
+    def _opening(self, writer: LogWriter) -> Draft:
+        if writer.number <= self.state.last_number:
+            # The log may hold a greater number than the lock knew of: a copied log, or one whose lock file was lost.
+            writer.renumber(self.state.last_number + 1)
+        data = {"number": writer.number, "pid": os.getpid(), "host": socket.gethostname()}
+        return Draft(type="writer/opened", data=data)
+
+    def _write(
+        self, writer: LogWriter, make: Callable[[int], Sequence[Draft]], expect_leaf: int | None, at: int
+    ) -> list[Event]:
+        state, last, totals = self.state, self._last, self.totals
+        base = state.next_seq
+        drafts = make(base)
+        if expect_leaf is not None and len(drafts) > at:
+            self._check_leaf(drafts[at], expect_leaf)
+        blobs: dict[str, bytes] = {}
+        staged: dict[int, Event] = {}
+        events: list[Event] = []
+        lines: list[bytes] = []
+        now = self._clock()
+        try:
+            for draft in drafts:
+                event, line = self._stage(draft, now, blobs, staged)
+                events.append(event)
+                if line is not None:
+                    lines.append(line)
+            if lines:
+                for data in blobs.values():
+                    self._blobs.put(data)
+                if blobs and self._sync == "always":
+                    self._blobs.sync()
+                writer.append(lines)
+        except BaseException:
+            if self.state.next_seq != base:
+                self.state = state.prefix(base)
+            self._last, self.totals = last, totals
+            raise
+        return events
+
+    def _stage(
+        self, draft: Draft, now: int, blobs: dict[str, bytes], staged: dict[int, Event]
+    ) -> tuple[Event, bytes | None]:
+        state = self.state
+        data = prepare(draft, blobs, seq=state.next_seq)
+        if draft.key is not None:
+            first = self._same_key(draft, data, staged)
+            if first is not None:
+                return first, None
+        env = _envelope(draft, state.next_seq, now, data)
+        planned = state.plan(env, data, lambda seq: staged[seq] if seq in staged else self.chain.stored(seq))
+        line, digest = seal(encode(env), self._last)
+        event = Event(
+            seq=env.seq,
+            type=env.type,
+            time=env.time,
+            data=data,
+            branch=env.branch,
+            parent=env.parent,
+            about=env.about,
+            surface=env.surface,
+            sources=env.sources,
+            key=env.key,
+            fact=env.fact,
+            ignorable=env.ignorable,
+            origin=env.origin,
+            hash=digest.decode(),
+        )
+        state.apply(planned)
+        staged[env.seq] = event
+        self._last = digest
+        used = totals_of(event)
+        if used is not None:
+            self.totals = self.totals + used
+        return event, line
+
+    def _check_leaf(self, draft: Draft, expected: int) -> None:
+        branch = draft.branch or MAIN
+        leaf = self.state.leaf(branch)
+        if leaf != expected:
+            raise LeafMoved(
+                f"the leaf of {branch!r} is {_name(leaf)}, not {_name(expected)}",
+                session=self.session,
+                hint="read what was added and decide again",
+            )
+
+    def _same_key(self, draft: Draft, data: Any, staged: dict[int, Event]) -> Event | None:
+        kind = kind_of(draft.type, draft.fact)
+        seq = self.state.find_key(draft.key or "", kind, draft.branch or MAIN)
+        if seq is None:
+            return None
+        first = staged[seq] if seq in staged else self.chain.stored(seq)
+        same = (
+            first.type == draft.type
+            and first.data == data
+            and _bare(first.surface) == draft.surface
+            and first.sources == _sources(draft.sources)
+            and _bare(first.about) == draft.about
+        )
+        if not same:
+            raise Conflict(
+                f"the key {draft.key!r} belongs to another event",
+                session=self.session,
+                seq=seq,
+                hint="an idempotency key names one event; use a new key for a new event",
+            )
+        return first
+
+    def _fold_inbox(self) -> int:
+        writer = self._usable()
+        pending = self._inbox.pending()
+        taken: list[str] = []
+        for name, dropped_at, document in pending:
+            try:
+                draft = _from_inbox(name, dropped_at, document)
+                self._write(writer, lambda _base, draft=draft: [draft], None, 0)  # type: ignore[misc]
+            except Refused as error:
+                self._inbox.refuse(name, error.message)
+            else:
+                taken.append(name)
+        if taken:
+            if self._sync != "never":
+                self._blobs.sync()
+                writer.sync()
+            for name in taken:
+                self._inbox.done(name)
+        return len(pending)
+
+
+def prepare(draft: Draft, blobs: dict[str, bytes], *, seq: int) -> Any:
+    """A draft's data as it will be stored; long strings are added to `blobs`.
+
+    Raises:
+        Refused: the data is not what the vocabulary says of the type.
+        NotLossless: the data holds something that JSON cannot hold.
+    """
+    data = draft.data
+    if isinstance(data, msgspec.Struct):
+        data = msgspec.to_builtins(data)
+    row = VOCABULARY.get(draft.type)
+    if row is not None:
+        try:
+            msgspec.convert(data, row.data)
+        except msgspec.ValidationError as error:
+            raise Refused(f"the data is not that of a {draft.type}: {error}", seq=seq) from None
+
+    def put(raw: bytes) -> str:
+        name = sha256(raw).hexdigest()
+        blobs[name] = raw
+        return name
+
+    return lossless.guard(data, put)
+
+
+def check_known(state: State, types: Iterable[str] = ()) -> None:
+    """Refuse to resume a log with an event type that neither the vocabulary nor `types` names.
+
+    Raises:
+        UnknownType: naming the type and the seq of its first event.
+    """
+    if state.unknown is not None and state.unknown[1] not in set(types):
+        seq, type_ = state.unknown
+        raise UnknownType(
+            f"the log has events of the type {type_!r}, which this program does not know",
+            seq=seq,
+            hint="use the program that wrote them, or name the type as known; reading and exporting work all the same",
+        )
+
+
+def _made(drafts: Drafts, base: int) -> Sequence[Draft]:
+    return drafts(base) if callable(drafts) else drafts
+
+
+def _envelope(draft: Draft, seq: int, now: int, data: Any) -> Envelope:
+    return Envelope(
+        seq=seq,
+        type=draft.type,
+        time=now if draft.time is None else draft.time,
+        data=Raw(encode(data)),
+        branch=UNSET if draft.branch is None or draft.branch == MAIN else draft.branch,
+        parent=draft.parent,
+        about=UNSET if draft.about is None else draft.about,
+        surface=UNSET if draft.surface is None else draft.surface,
+        sources=_sources(draft.sources),
+        key=UNSET if draft.key is None else draft.key,
+        fact=draft.fact,
+        ignorable=draft.ignorable,
+        origin=UNSET if draft.origin is None else draft.origin,
+    )
+
+
+def _sources(sources: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(source if isinstance(source, int) else (source[0], source[1]) for source in sources)
+
+
+def _from_inbox(name: str, dropped_at: int, document: bytes) -> Draft:
+    try:
+        found = msgspec.json.decode(document, type=InboxDocument)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refused(f"not a fact that the inbox takes: {error}") from None
+    if found.type not in INBOX_TYPES and (found.type in VOCABULARY or not found.fact):
+        raise Refused(f"{found.type} cannot come through the inbox")
+    return Draft(
+        type=found.type,
+        data={} if found.data is None else found.data,
+        about=found.about,
+        time=dropped_at if found.time is None else found.time,
+        fact=found.fact,
+        ignorable=found.ignorable,
+        key=f"inbox:{name}",
+    )
+
+
+def _bare(value: Any) -> Any:
+    return None if value is UNSET else value
+
+
+def _name(node: int) -> str:
+    return "empty" if node == NONE else str(node)

@@ -1,0 +1,81 @@
+"""Which project a directory belongs to: the origin's URL, else the common git directory, else the directory itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from onward.model.event import Project
+
+_SCP = re.compile(r"^(?:[^@/]+@)?([^:/]+):(?!//)(.+)$")
+_URL = re.compile(r"^[a-z][a-z0-9+.-]*://(?:[^@/]*@)?([^/]+?)(?::\d+)?/(.+)$", re.IGNORECASE)
+
+
+def project_of(cwd: str | None) -> Project:
+    """The project of a working directory.
+
+    Args:
+        cwd: an absolute path; it need not exist. None = no directory at all.
+
+    Returns:
+        A name for people, and in `repo` what identifies the project: two clones and all worktrees of a repository
+        with an origin are one project.
+    """
+    if cwd is None:
+        return Project("default")
+    git = _common_git_dir(Path(cwd))
+    if git is None:
+        return Project(Path(cwd).name or "root", cwd)
+    origin = _origin(git / "config")
+    if origin is not None:
+        identity = normalise_url(origin)
+        return Project(identity.rsplit("/", 1)[-1], identity)
+    root = git.parent if git.name == ".git" else git
+    return Project(root.name or "root", str(git))
+
+
+def normalise_url(url: str) -> str:
+    """A git URL without scheme, user, port and `.git`: the same for https, ssh and scp-like spellings."""
+    found = _URL.match(url) or _SCP.match(url)
+    if found is None:
+        return url.rstrip("/").removesuffix(".git")
+    host, path = found.group(1).lower(), found.group(2).strip("/").removesuffix(".git")
+    return f"{host}/{path}"
+
+
+def _common_git_dir(directory: Path) -> Path | None:
+    for at in (directory, *directory.parents):
+        git = at / ".git"
+        if git.is_dir():
+            return git
+        if git.is_file():
+            return _follow(git)
+    return None
+
+
+def _follow(git_file: Path) -> Path | None:
+    """A worktree's `.git` file names its git directory, whose `commondir` names the shared one."""
+    text = git_file.read_text("utf-8", "replace").strip()
+    if not text.startswith("gitdir:"):
+        return None
+    git = Path(os.path.normpath(git_file.parent / text.removeprefix("gitdir:").strip()))
+    common = git / "commondir"
+    if common.is_file():
+        return Path(os.path.normpath(git / common.read_text("utf-8", "replace").strip()))
+    return git
+
+
+def _origin(config: Path) -> str | None:
+    if not config.is_file():
+        return None
+    section = ""
+    for line in config.read_text("utf-8", "replace").splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            section = text
+        elif section.replace(" ", "") == '[remote"origin"]':
+            name, equals, value = text.partition("=")
+            if equals and name.strip() == "url":
+                return value.strip()
+    return None

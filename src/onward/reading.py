@@ -1,0 +1,256 @@
+"""`View`: one path of a session at one point of its log, to read from. Everything in it is derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from onward.context.projection import Projection, project_surface
+from onward.errors import NotFound
+from onward.log.door import Log
+from onward.model.event import Event, Header, Origin
+from onward.model.state import BRACKETS, State
+from onward.model.tree import NONE, Path
+from onward.model.turns import Turn, infer_turns
+from onward.model.usage import Ledger, ledger, turns_of
+
+BRACKETED = frozenset({"dsh"})
+"""Foreign formats that log where turns begin and end, so that a session without such events has no turns."""
+
+TURN_START = BRACKETS.index("turn/start")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One line of the human transcript. `state` says whether the model still sees it: current, replaced, log-only."""
+
+    seq: int
+    type: str
+    role: str | None
+    time: int
+    text: str
+    tool: str | None
+    state: str
+
+
+class View:
+    """A path of a session: to a branch's leaf, or to a node, in the log as it is or as it was after some seq.
+
+    Attributes:
+        log: the opened log that this looks into.
+        state: the fold up to the view's point.
+        branch: the branch that was asked for.
+        leaf: seq of the path's last node, or None for an empty path.
+    """
+
+    def __init__(self, log: Log, state: State, branch: str, leaf: int) -> None:
+        self.log = log
+        self._state = state
+        self._branch = branch
+        self._leaf = leaf
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.log.session
+
+    @property
+    def header(self) -> Header:
+        """The session's header."""
+        return self.log.chain.own.header
+
+    @property
+    def state(self) -> State:
+        """The fold up to the view's point."""
+        return self._state
+
+    @property
+    def branch(self) -> str:
+        """The branch that is looked at."""
+        return self._branch
+
+    @property
+    def leaf(self) -> int | None:
+        """Seq of the path's last node; None when there is none."""
+        leaf = self._at()
+        return None if leaf == NONE else leaf
+
+    def _at(self) -> int:
+        return self._leaf
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def event(self, seq: int) -> Event:
+        """One event, inherited or own, blobs fetched. Raises NotFound when the view does not reach it."""
+        if not 0 <= seq < self.state.next_seq:
+            raise NotFound(f"there is no event {seq}", session=self.id)
+        return self.log.chain.event(seq)
+
+    def events(self, start: int = 0, stop: int | None = None) -> Iterator[Event]:
+        """All events start <= seq < stop of the log (not only of this path), in order."""
+        end = self.state.next_seq if stop is None else min(stop, self.state.next_seq)
+        return self.log.chain.events(start, end)
+
+    @property
+    def path(self) -> Path:
+        """The seqs of this path's nodes."""
+        return self.state.path(self._at())
+
+    def nodes(self) -> list[Event]:
+        """The events of this path's nodes, root first."""
+        return self.read(list(self.path))
+
+    @property
+    def surface(self) -> list[int]:
+        """The seqs of the nodes that the model sees, in order."""
+        return self.state.surface(self._at())
+
+    def read(self, seqs: Sequence[int]) -> list[Event]:
+        """Some events of the log, in the order asked for, blobs fetched."""
+        found = self.log.chain.read(seqs)
+        return [found[seq] for seq in seqs]
+
+    def open_partials(self) -> list[Event]:
+        """The streamed text of the open turn of this path that belongs to its nodes."""
+        start = self.state.open_brackets(self._at()).get("turn")
+        if start is None:
+            return []
+        path = self.path
+        return [
+            event
+            for event in self.events(start)
+            if event.type == "assistant/partial" and isinstance(event.about, int) and event.about in path
+        ]
+
+    def count_turns(self) -> int:
+        """How many turns this path has: its `turn/start` events, else (if its format has none) a person's prompts."""
+        path, state = self.path, self.state
+        starts = sum(
+            1
+            for seq, code in zip(state.brackets, state.bracket_codes, strict=True)
+            if code == TURN_START and seq in path
+        )
+        origin = self.header.origin
+        if starts or (isinstance(origin, Origin) and origin.format in BRACKETED):
+            return starts
+        return sum(1 for seq in state.prompts if seq in path)
+
+    # --- facts --------------------------------------------------------------------------------------------------
+
+    def facts(self, type_: str) -> list[Event]:
+        """The facts of a type that this path sees, oldest first."""
+        events = self.read(list(self.state.facts.get(type_, ())))
+        path = self.path
+        return [event for event in events if not isinstance(event.about, int) or event.about in path]
+
+    def latest(self, type_: str) -> Event | None:
+        """The fact of a type that counts: the last one that this path sees."""
+        path = self.path
+        for seq in reversed(self.state.facts.get(type_, ())):
+            event = self.log.chain.event(seq)
+            if not isinstance(event.about, int) or event.about in path:
+                return event
+        return None
+
+    def labels(self) -> dict[int, str]:
+        """Node -> label, for every node of the log that has one."""
+        out: dict[int, str] = {}
+        for event in self.read(list(self.state.facts.get("label", ()))):
+            if isinstance(event.about, int):
+                out[event.about] = event.data.get("label", "")
+        return {seq: label for seq, label in out.items() if label}
+
+    @property
+    def title(self) -> str | None:
+        """The session's title, or None."""
+        event = self.latest("title")
+        return (event.data.get("title") or None) if event is not None else None
+
+    # --- projections --------------------------------------------------------------------------------------------
+
+    def context(self, *, budget: int | None = None) -> Projection:
+        """What the model sees here: messages, and a manifest that explains every node.
+
+        Args:
+            budget: tokens that the messages may take; None = no limit.
+        """
+        path = self.path
+        return project_surface(
+            self.read(self.surface), lambda: self.read(list(path.marked(self.state.surfaces.carries))), budget=budget
+        )
+
+    def turns(self) -> list[Turn]:
+        """The turns of this path; inferred where the format has no brackets."""
+        return infer_turns(self.nodes())
+
+    def usage(self) -> Ledger:
+        """What this session's own requests took, on every branch, up to the view's point."""
+        seqs = [seq for seq in self.state.usage if seq >= self.log.chain.first_own]
+        seqs += [seq for seq in self.state.facts.get("usage", ()) if seq >= self.log.chain.first_own]
+        return ledger(self.read(sorted(set(seqs))), turns_of(self.nodes()))
+
+    def blob(self, sha256: str) -> bytes:
+        """The bytes of a blob that this session refers to. Raises BlobMissing."""
+        return self.log.chain.blob(sha256)
+
+
+def select(log: Log, *, branch: str | None = None, at: int | None = None, node: int | None = None) -> View:
+    """A view of a log.
+
+    Args:
+        branch: whose leaf; None = the active branch at that point.
+        at: the log as it was after this seq; None = as it is.
+        node: the path to this node instead of a branch's leaf.
+
+    Raises:
+        NotFound: no such branch, seq or node at that point.
+    """
+    state = log.state
+    if at is not None:
+        if not -1 <= at < state.next_seq:
+            raise NotFound(f"the log has no event {at}", session=log.session)
+        state = state.prefix(at + 1)
+    name = state.branches.active if branch is None else branch
+    leaf = state.leaf(name)
+    if node is not None:
+        if not state.tree.has_node(node):
+            raise NotFound(f"{node} is not a node of the tree", session=log.session)
+        leaf = node
+    return View(log, state, name, leaf)
+
+
+def text_of(event: Event) -> str:
+    """The text of an event for people: of its message, result, summary, or of what it says otherwise."""
+    data: Any = event.data
+    if not isinstance(data, dict):
+        return ""
+    if event.type == "tool/result":
+        return _text(data.get("content"))
+    if isinstance(data.get("message"), dict):
+        return _text(data["message"].get("blocks"))
+    for name in ("summary", "text", "title", "label", "name", "reason"):
+        if isinstance(data.get(name), str):
+            return str(data[name])
+    return ""
+
+
+def _text(blocks: Any) -> str:
+    parts = []
+    for block in blocks or ():
+        kind = block.get("type")
+        if kind == "text":
+            parts.append(block["text"])
+        elif kind == "tool_call":
+            parts.append(f"→ {block['name']}({_arguments(block.get('arguments'))})")
+        elif kind in ("image", "file"):
+            parts.append(f"[{kind}: {block.get('name') or block.get('media_type') or 'unknown'}]")
+        elif kind == "context":
+            parts.append(f"[{block.get('uri')}]")
+    return "\n".join(parts)
+
+
+def _arguments(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in (arguments or {}).items())
