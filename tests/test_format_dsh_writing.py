@@ -44,7 +44,7 @@ def test_a_native_turn_becomes_a_log_of_version_3_in_the_order_that_the_harness_
         "header": {"config": {"provider": "p", "model": "m", "maxTokens": 9}},
         "reason": "change",
     }
-    assert [loss.what for loss in rendered.loss] == ["request/header: the settings odd"]
+    assert [loss.what for loss in rendered.loss] == ["request/header: no place for odd"]
 
 
 def test_a_session_without_brackets_gets_turns_and_steps():

@@ -11,6 +11,8 @@ from msgspec import UNSET
 from onward.formats.importing import imported_files, untouched
 from onward.formats.protocol import ExportView, Format, Loss, SourceLine
 from onward.formats.source import split, unpacked
+from onward.formats.zstd import MAGIC
+from onward.formats.zstd_frames import compress
 from onward.model.event import Envelope, Event, Header, Origin, encode, seal
 from onward.model.tree import NONE
 from onward.reading import View
@@ -41,13 +43,17 @@ def export(session: Session, view: View, format_: Format) -> Exported:
     same = isinstance(origin, Origin) and origin.format == format_.name
     whole = view.state.next_seq == session.state.next_seq and view.leaf == session.leaf
     kept: list[SourceLine] | None = None
+    source = b""
     if same:
         source = b"".join(source_bytes(session))
         if whole and untouched(session.log.chain.events(session.log.chain.first_own, stored=True)):
-            return Exported(format_.name, source, _count(source), [])
+            return Exported(format_.name, source, _count(b"".join(unpacked([source]))), [])
         kept = list(split(unpacked([source])))
     rendered = format_.render(_view(session, view, kept))
-    data = b"".join(line + b"\n" for line in rendered.lines)
+    if source.startswith(MAGIC):
+        data = compress(rendered.lines, source)
+    else:
+        data = b"".join(line + b"\n" for line in rendered.lines)
     return Exported(format_.name, data, len(rendered.lines), rendered.loss)
 
 

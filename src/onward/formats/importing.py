@@ -296,7 +296,17 @@ def untouched(events: Sequence[Event] | Iterator[Event]) -> bool:
 def _read(
     format_: Format, path: Path, size: int, seq_of: Callable[[int], int], put: Put, count: Callable[[int], None] | None
 ) -> Reading:
-    return format_.read(split(unpacked(_counting(_pieces(path, size), count))), seq_of, put)
+    cut: list[Warning_] = []
+    told = Warning_(None, "the last compressed frame is cut off; the whole records in it were read")
+    text = unpacked(_counting(_pieces(path, size), count), lambda: cut.append(told))
+    reading = format_.read(split(text), seq_of, put)
+    reading.drafts = _then_warn(reading.drafts, cut, reading.warnings)
+    return reading
+
+
+def _then_warn(drafts: Iterator[Draft], cut: list[Warning_], warnings: list[Warning_]) -> Iterator[Draft]:
+    yield from drafts
+    warnings.extend(cut)
 
 
 def _counting(pieces: Iterator[bytes], count: Callable[[int], None] | None) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,8 +51,11 @@ def chunks_of(path: Path) -> Iterator[bytes]:
         raise BadSource(f"the file cannot be read: {error.strerror}", path=str(path)) from error
 
 
-def unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of a file: its chunks as they are, or decompressed when they begin with zstd's magic number."""
+def unpacked(chunks: Iterable[bytes], torn: Callable[[], None] | None = None) -> Iterator[bytes]:
+    """The text of a file: its chunks as they are, or decompressed when they begin with zstd's magic number.
+
+    `torn` is called when the file ends within a compressed frame.
+    """
     stream = iter(chunks)
     head = b""
     for chunk in stream:
@@ -60,7 +63,7 @@ def unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
         if len(head) >= len(MAGIC):
             break
     rest = _then(head, stream)
-    return unpack(rest) if head.startswith(MAGIC) else rest
+    return unpack(rest, torn) if head.startswith(MAGIC) else rest
 
 
 def _then(head: bytes, stream: Iterator[bytes]) -> Iterator[bytes]:

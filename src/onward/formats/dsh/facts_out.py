@@ -22,7 +22,7 @@ Renumber = Callable[[Any], int | None]
 
 
 def request_data(event: Event, version: int, system: str) -> tuple[dict[str, Any], list[str]]:
-    """The data of a request header's row, and the settings that it has no place for.
+    """The data of a request header's row, and the names of what it has no place for.
 
     Args:
         system: the system prompt, which stands in the header before version 3.
@@ -40,7 +40,10 @@ def request_data(event: Event, version: int, system: str) -> tuple[dict[str, Any
     if request.tools:
         header["tools"] = request.tools
     reason = request.reason if request.reason in _HEADER_REASONS else "change"
-    return {"header": header, "reason": reason}, sorted(request.settings.keys() - set(_SETTINGS))
+    dropped = sorted(request.settings.keys() - set(_SETTINGS))
+    if version >= 3 and kept.get("system"):
+        dropped.append("system")
+    return {"header": header, "reason": reason}, dropped
 
 
 def attempt_stream(event: Event) -> list[Any]:

@@ -135,7 +135,7 @@ class Renderer:
         self.journal.need_head(event.time)
         data, dropped = facts_out.request_data(event, self.journal.version, self.surface.system)
         if dropped:
-            self.journal.lose(event, f"the settings {', '.join(dropped)}")
+            self.journal.lose(event, f"no place for {', '.join(dropped)}")
         self.journal.numbers[event.seq] = self.journal.row("request/header", data, event.time)
 
     def fact(self, event: Event) -> None:

@@ -47,8 +47,8 @@ def render(view: ExportView) -> Rendered:
         journal.lines.append(msgspec.json.encode(_header(view, version, kept)))
         if kept is not None:
             journal.lose(None, "the source's own lines: it is linear and this path does not hold all of them")
-            if kept.events == len(imported):
-                renderer.foreign = dict(zip(kept.numbers, (event.seq for event in imported), strict=True))
+            # A log looked at as of an earlier point has only the first of them.
+            renderer.foreign = dict(zip(kept.numbers, (event.seq for event in imported), strict=False))
     inside = set(view.path)
     done = {event.seq for event in imported} if fits else set()
     elsewhere = 0
