@@ -375,6 +375,8 @@ def test_a_fork_of_a_deleted_session_still_opens_until_nobody_needs_it(make: Mak
     with pytest.raises(NotFound):
         store.open(parent.id)
     assert store.purge() == []
+    store.catalogue.clear()
+    assert [row.session for row in store.sessions()] == [child.id]
     with store.open(child.id) as child:
         assert said(child) == ["a" * 20_000]
     store.delete(child.id)

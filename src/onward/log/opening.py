@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 from msgspec import UNSET
 
@@ -41,14 +39,8 @@ def read(backend: Backend, session: str, *, catalogue: Catalogue | None, clock: 
     """Open a log to read. Raises NotFound, Corrupt or FormatUnsupported."""
     reader = backend.reader(session)
     try:
-        return _opened(
-            backend,
-            session,
-            reader,
-            catalogue,
-            lambda chain, state, totals, saved: Log(backend, chain, state, totals, clock=clock, saved=saved),
-            verify,
-        )
+        chain, state, totals, saved = _folded(backend, session, reader, catalogue, verify)
+        return Log(backend, chain, state, totals, clock=clock, saved=saved)
     except BaseException:
         reader.close()
         raise
@@ -93,37 +85,20 @@ def inherited_state(backend: Backend, cut: Cut, catalogue: Catalogue | None) -> 
     """The state that a fork of `cut` starts from."""
     if cut.seq < 0:
         return State()
-    log = _read_any(backend, cut.session, catalogue)
+    # No Log, only its state: a deleted session, to which nothing can be appended, has a state too.
+    reader = backend.reader(cut.session, trashed=True)
     try:
-        return log.state.inherit(cut.seq + 1)
+        chain, state, _, _ = _folded(backend, cut.session, reader, catalogue, True)
+        chain.close()
+        return state.inherit(cut.seq + 1)
     finally:
-        log.close()
-
-
-def _read_any(backend: Backend, session: str, catalogue: Catalogue | None) -> Log:
-    reader = backend.reader(session, trashed=True)
-    try:
-        return _opened(
-            backend,
-            session,
-            reader,
-            catalogue,
-            lambda chain, state, totals, saved: Log(backend, chain, state, totals, clock=lambda: 0, saved=saved),
-            True,
-        )
-    except BaseException:
         reader.close()
-        raise
 
 
-def _opened(
-    backend: Backend,
-    session: str,
-    reader: LogReader,
-    catalogue: Catalogue | None,
-    make: Callable[[Chain, State, Totals, int], Log],
-    verify: bool,
-) -> Log:
+def _folded(
+    backend: Backend, session: str, reader: LogReader, catalogue: Catalogue | None, verify: bool
+) -> tuple[Chain, State, Totals, int]:
+    """A session's chain, which the caller closes, its state and totals, and the seq up to which a snapshot has them."""
     chain = Chain(backend, session, reader)
     try:
         warm = _warm(chain, catalogue)
@@ -133,8 +108,7 @@ def _opened(
         else:
             state, totals, saved = _cold_start(backend, chain, catalogue)
         last = warm[2] if warm is not None else None
-        totals = loading.fold(chain, state, totals, verify=verify, previous=last)
-        return make(chain, state, totals, saved)
+        return chain, state, loading.fold(chain, state, totals, verify=verify, previous=last), saved
     except BaseException:
         chain.close()
         raise
