@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import msgspec
-
-from onward.context.projection import Projection, project_surface
+from onward.context.projection import Projection, project_surface, steps_of
 from onward.errors import NotFound
 from onward.log.door import Log
 from onward.model.event import Event, Header, Origin
 from onward.model.state import BRACKETS, State
+from onward.model.surface import fold
+from onward.model.transcript import Entry, transcript
 from onward.model.tree import NONE, Path
 from onward.model.turns import Turn, infer_turns
 from onward.model.usage import Ledger, ledger, turns_of
@@ -20,18 +19,6 @@ BRACKETED = frozenset({"dsh"})
 """Foreign formats that log where turns begin and end, so that a session without such events has no turns."""
 
 TURN_START = BRACKETS.index("turn/start")
-
-
-class Entry(msgspec.Struct, frozen=True):
-    """One line of the human transcript. `state` says whether the model still sees it: current, replaced, log-only."""
-
-    seq: int
-    type: str
-    role: str | None
-    time: int
-    text: str
-    tool: str | None
-    state: str
 
 
 class View:
@@ -184,11 +171,21 @@ class View:
         """The turns of this path; inferred where the format has no brackets."""
         return infer_turns(self.nodes())
 
-    def usage(self) -> Ledger:
-        """What this session's own requests took, on every branch, up to the view's point."""
+    def transcript(self) -> list[Entry]:
+        """The path for people: its nodes as they were appended, so that no compaction hides anything."""
+        nodes = self.nodes()
+        _, taken_by = fold(steps_of(nodes))
+        return transcript(nodes, set(self.surface), set(taken_by.values()))
+
+    def usage(self, *, path_only: bool = False) -> Ledger:
+        """What this session's own requests took up to the view's point, on every branch or on this path alone."""
         seqs = [seq for seq in self.state.usage if seq >= self.log.chain.first_own]
         seqs += [seq for seq in self.state.facts.get("usage", ()) if seq >= self.log.chain.first_own]
-        return ledger(self.read(sorted(set(seqs))), turns_of(self.nodes()))
+        events = self.read(sorted(set(seqs)))
+        if path_only:
+            path = self.path
+            events = [event for event in events if (event.about if isinstance(event.about, int) else event.seq) in path]
+        return ledger(events, turns_of(self.nodes()))
 
     def blob(self, sha256: str) -> bytes:
         """The bytes of a blob that this session refers to. Raises BlobMissing."""
@@ -218,39 +215,3 @@ def select(log: Log, *, branch: str | None = None, at: int | None = None, node: 
             raise NotFound(f"{node} is not a node of the tree", session=log.session)
         leaf = node
     return View(log, state, name, leaf)
-
-
-def text_of(event: Event) -> str:
-    """The text of an event for people: of its message, result, summary, or of what it says otherwise."""
-    data: Any = event.data
-    if not isinstance(data, dict):
-        return ""
-    if event.type == "tool/result":
-        return _text(data.get("content"))
-    if isinstance(data.get("message"), dict):
-        return _text(data["message"].get("blocks"))
-    for name in ("summary", "text", "title", "label", "name", "reason"):
-        if isinstance(data.get(name), str):
-            return str(data[name])
-    return ""
-
-
-def _text(blocks: Any) -> str:
-    parts = []
-    for block in blocks or ():
-        kind = block.get("type")
-        if kind == "text":
-            parts.append(block["text"])
-        elif kind == "tool_call":
-            parts.append(f"→ {block['name']}({_arguments(block.get('arguments'))})")
-        elif kind in ("image", "file"):
-            parts.append(f"[{kind}: {block.get('name') or block.get('media_type') or 'unknown'}]")
-        elif kind == "context":
-            parts.append(f"[{block.get('uri')}]")
-    return "\n".join(parts)
-
-
-def _arguments(arguments: Any) -> str:
-    if isinstance(arguments, str):
-        return arguments
-    return ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in (arguments or {}).items())

@@ -1,0 +1,103 @@
+"""`onward sessions`: the sessions as a list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onward.cli import output
+from onward.cli.options import common
+
+if TYPE_CHECKING:
+    from onward.log.catalogue import Row
+    from onward.store import Store
+
+KEYS = (
+    "session",
+    "title",
+    "project",
+    "cwd",
+    "path",
+    "created",
+    "updated",
+    "turns",
+    "messages",
+    "tokens",
+    "cost",
+    "status",
+    "origin",
+    "parent",
+)
+"""What a session is in a document; more of the row may follow."""
+
+MORE = ("agent", "user", "repo", "source", "spawned", "events")
+
+
+@click.command(
+    short_help="List sessions, newest first.",
+    epilog="Examples: `onward sessions --all`; `onward sessions --search '\"theme selector\" pi'`",
+)
+@click.option("--all", "every", is_flag=True, help="Of all projects, not only of the one that you are in.")
+@click.option(
+    "--search", metavar="TEXT", help='Only those with these words or "phrases" in title, folder, project, id.'
+)
+@common
+def sessions(store: Store, every: bool, search: str | None, as_json: bool) -> None:
+    """List the sessions of this project, newest first.
+
+    A project is a git repository (all its clones and worktrees together), else the directory.
+    """
+    project = None if every else _here()
+    rows = store.sessions(project=project, search=search)
+    if as_json:
+        output.document({"sessions": [row_document(row) for row in rows]})
+    elif rows:
+        _print(rows, with_project=every)
+    if not rows:
+        elsewhere = 0 if every else len(store.sessions(search=search))
+        if elsewhere:
+            output.hint(f"none in this project; `onward sessions --all` lists {elsewhere} of others")
+        elif not as_json:
+            output.hint("no sessions yet" if search is None else "no session fits")
+
+
+def _here() -> str:
+    from onward.project import project_of
+
+    project = project_of(str(Path.cwd()))
+    return project.repo if isinstance(project.repo, str) else project.name
+
+
+def row_document(row: Row) -> dict[str, Any]:
+    """A row of the catalogue as the document says it."""
+    return {name: getattr(row, name) for name in (*KEYS, *MORE)}
+
+
+def _print(rows: list[Row], *, with_project: bool) -> None:
+    columns = [
+        output.Column("session", style="cyan"),
+        output.Column("updated"),
+        output.Column("turns", number=True),
+        output.Column("tokens", number=True),
+        output.Column("cost", number=True),
+        output.Column("origin"),
+        output.Column("title", limit=60),
+    ]
+    if with_project:
+        columns.insert(6, output.Column("project", limit=24))
+    table = []
+    for row in rows:
+        cost = None if row.cost is None else f"${row.cost:.2f}"
+        cells = [row.session, output.when(row.updated), row.turns, row.tokens, cost, _came(row), row.title]
+        if with_project:
+            cells.insert(6, row.project)
+        table.append(cells)
+    output.table(columns, table)
+
+
+def _came(row: Row) -> str | None:
+    if row.parent is not None:
+        return "fork"
+    return "sub-agent" if row.spawned is not None else row.origin

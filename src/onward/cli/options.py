@@ -1,0 +1,116 @@
+"""What commands share: the store, the session that is meant, the point of the log that is looked at."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from onward.reading import View
+    from onward.session import Session
+    from onward.store import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Given:
+    """What was said to all commands. `home` = the directory of `--home`, None where it was not given."""
+
+    home: Path | None = None
+
+    def store(self) -> Store:
+        """The store, to be closed by the caller."""
+        from onward.store import Store
+
+        return Store(self.home)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """`--branch`, `--at` and `--node`."""
+
+    branch: str | None
+    at: int | None
+    node: int | None
+
+    def of(self, session: Session) -> View:
+        """The view of a session that they ask for. Raises NotFound."""
+        return session.view(self.branch, at=self.at, node=self.node)
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them was given."""
+        return self != Point(None, None, None)
+
+
+def _set_home(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
+    if value is not None:
+        ctx.ensure_object(Given).home = value
+
+
+def home_option(function: F) -> F:
+    """`--home DIR`, before or behind the command's name."""
+    return click.option(
+        "--home",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        is_eager=True,
+        callback=_set_home,
+        help="Where the sessions lie.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    """`--json`, as the argument `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
+
+
+def common(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--json` and `--home`; the function gets a `Store` as its first argument, which is closed when it returns."""
+
+    @functools.wraps(function)
+    def with_store(*args: Any, **kwargs: Any) -> Any:
+        given = click.get_current_context().find_object(Given)
+        assert given is not None
+        with given.store() as store:
+            return function(store, *args, **kwargs)
+
+    return home_option(json_option(with_store))
+
+
+def session_argument(function: F) -> F:
+    """SESSION, as the argument `session`."""
+    return click.argument("session", metavar="SESSION")(function)
+
+
+def point_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--branch`, `--at` and `--node`, as the argument `point`."""
+
+    @functools.wraps(function)
+    def with_point(*args: Any, branch: str | None, at: int | None, node: int | None, **kwargs: Any) -> Any:
+        return function(*args, point=Point(branch, at, node), **kwargs)
+
+    for option in (
+        click.option("--node", metavar="SEQ", type=int, help="The path that ends at this node."),
+        click.option("--at", metavar="SEQ", type=int, help="The log as it was after this event."),
+        click.option("--branch", metavar="NAME", help="A branch; default: the active one."),
+    ):
+        with_point = option(with_point)
+    return with_point
+
+
+def reading(store: Store, session: str) -> Session:
+    """Open the session that a person means, to read."""
+    return store.open(store.find(session), write=False)
+
+
+def writing(store: Store, session: str) -> Session:
+    """Open the session that a person means, to write."""
+    return store.open(store.find(session))

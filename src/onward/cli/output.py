@@ -1,0 +1,189 @@
+"""Printing: one JSON document, or tables, trees and text for people. Rich is imported only for a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from onward.model.text import escaped_json, one_line, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+LONG = 4 << 20
+"""Bytes from which on a file is worth a progress bar."""
+
+
+def document(value: Any) -> None:
+    """Print a JSON document."""
+    import msgspec
+
+    text = escaped_json(msgspec.json.encode(value).decode())
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def say(text: str = "", style: str = "") -> None:
+    """Print text for people, made safe. `style` is rich's and counts on a terminal only."""
+    console = _console()
+    if console is None:
+        _write(visible(text) + "\n")
+    else:
+        console.print(_styled(text, style), soft_wrap=True)
+
+
+def hint(text: str) -> None:
+    """Say something beside the answer, on stderr."""
+    sys.stderr.write(visible(text) + "\n")
+
+
+def printable(path: object) -> str:
+    """A path as text that can be encoded, whatever bytes its name has."""
+    return os.fsencode(str(path)).decode("utf-8", "replace")
+
+
+def when(milliseconds: int) -> str:
+    """Unix milliseconds as local time to the minute."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
+    except (ValueError, OverflowError, OSError):
+        return "?"  # foreign logs hold times that no calendar has
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its heading, whether it is of numbers, how many cells it may take (0 = any), rich's style."""
+
+    name: str
+    number: bool = False
+    limit: int = 0
+    style: str = ""
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows under headings. None is shown as nothing; limits hold for plain text and terminals alike."""
+    cells = [[_cell(value, column) for value, column in zip(row, columns, strict=True)] for row in rows]
+    console = _console()
+    if console is None:
+        _plain_table(columns, cells)
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    out = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        # A column of ids or numbers that is cut is of no use; text gives way.
+        out.add_column(
+            Text(column.name),
+            justify="right" if column.number else "left",
+            style=column.style,
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=None if column.limit else max([len(column.name), *(len(row[len(out.columns)]) for row in cells)]),
+        )
+    for row in cells:
+        out.add_row(*(Text(cell) for cell in row))
+    console.print(out)
+
+
+def _cell(value: Any, column: Column) -> str:
+    if value is None:
+        return ""
+    text = f"{value:,}" if column.number and type(value) is int else str(value)
+    return one_line(text, column.limit or 400)
+
+
+def _plain_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
+    widths = [
+        max([len(column.name), *(cells_of(row[at]) for row in cells)] if cells else [len(column.name)])
+        for at, column in enumerate(columns)
+    ]
+    lines = []
+    for row in [[column.name.upper() for column in columns], *cells]:
+        parts = []
+        for text, width, column in zip(row, widths, columns, strict=True):
+            gap = " " * (width - cells_of(text))
+            parts.append(gap + text if column.number else text + gap)
+        lines.append("  ".join(parts).rstrip() + "\n")
+    _write("".join(lines))
+
+
+def cells_of(text: str) -> int:
+    """How many cells of a terminal a line takes: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+@dataclass(slots=True)
+class Twig:
+    """A line of a tree and what hangs below it."""
+
+    text: str
+    style: str = ""
+    twigs: list[Twig] = field(default_factory=list)
+
+
+def tree(twigs: Sequence[Twig]) -> None:
+    """Print a tree; its first level stands at the margin."""
+    console = _console()
+    lines: list[str] = []
+    # A stack, not recursion: a log may branch thousands of times on its way down.
+    stack = [("", "", twig) for twig in reversed(twigs)]
+    while stack:
+        lead, below, twig = stack.pop()
+        text = lead + one_line(twig.text, 400)
+        if console is None:
+            lines.append(text + "\n")
+        else:
+            console.print(_styled(text, twig.style), no_wrap=True, overflow="ellipsis", crop=True)
+        for at, child in reversed(list(enumerate(twig.twigs))):
+            last = at == len(twig.twigs) - 1
+            stack.append((below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "), child))
+    _write("".join(lines))
+
+
+@contextmanager
+def progress(name: str, size: int) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr while a long file is read; None where nobody would see it."""
+    if size < LONG or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(one_line(name, 40), total=size)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _console() -> Console | None:
+    """Rich's console when stdout is a terminal, else None."""
+    if not sys.stdout.isatty():
+        return None
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def _styled(text: str, style: str) -> Any:
+    from rich.text import Text
+
+    return Text(visible(text), style=style)
+
+
+def _write(text: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
