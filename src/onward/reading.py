@@ -162,10 +162,12 @@ class View:
         Args:
             budget: tokens that the messages may take; None = no limit.
         """
-        path = self.path
-        return project_surface(
-            self.read(self.surface), lambda: self.read(list(path.marked(self.state.surfaces.carries))), budget=budget
-        )
+        state, leaf = self.state, self._at()
+
+        def carriers() -> list[Event]:
+            return self.read(list(state.path(leaf).marked(state.surfaces.carries)))
+
+        return project_surface(self.read(state.surface(leaf)), carriers, budget=budget)
 
     def turns(self) -> list[Turn]:
         """The turns of this path; inferred where the format has no brackets."""

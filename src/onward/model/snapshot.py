@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import zlib
 from array import array
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from onward.model.branches import Branches, Mark
 from onward.model.state import State
+from onward.model.surface import SurfaceIndex
 from onward.model.tree import Tree
 
-VERSION = 1
+VERSION = 2
 """Raise whenever the fold or this layout changes."""
 
 
@@ -41,7 +44,7 @@ class _Saved(Struct, array_like=True):
     openings: list[tuple[int, int]]
     unknown: tuple[int, str] | None
     keys: list[tuple[str, str, int]]
-    tips: dict[str, bytes]
+    tips: dict[str, tuple[bytes, int]]
 
 
 _decoder = msgspec.msgpack.Decoder(_Saved)
@@ -50,7 +53,10 @@ _decoder = msgspec.msgpack.Decoder(_Saved)
 def dump(state: State) -> bytes:
     """A state as bytes, with the surface of every named branch."""
     jumps = state.tree.jumps
-    tips = {name: _pack(array("q", state.surface(leaf))) for name, leaf in state.branches.leaves.items()}
+    tips = {
+        name: (_pack(array("q", state.surface(leaf))), state.messages(name))
+        for name, leaf in state.branches.leaves.items()
+    }
     saved = _Saved(
         version=VERSION,
         next_seq=state.next_seq,
@@ -82,28 +88,58 @@ def load(data: bytes) -> State | None:
     """The state that `dump` saved; None when the bytes are of another version or are no snapshot."""
     try:
         saved = _decoder.decode(data)
-        if saved.version != VERSION:
-            return None
-        state = State()
-        state.next_seq, state.own_from = saved.next_seq, saved.own_from
-        jumps = dict(zip(_unpack(saved.jumps[0]), _unpack(saved.jumps[1]), strict=True))
-        state.tree = Tree.restore(_unsqueeze(saved.is_node), jumps)
-        state.surfaces.carries = _unsqueeze(saved.carries)
-        views = {seq: list(_unpack(packed)) for seq, packed in saved.views.items()}
-        state.surfaces.ops = {**saved.replaces, **views}
-        state.surfaces.bases = {seq: _unpack(base) for seq, base in saved.bases.items()}
-        state.weights = _unsqueeze(saved.weights)
-        state.facts = {type_: _unpack(seqs) for type_, seqs in saved.facts.items()}
-        state.brackets, state.bracket_codes = _unpack(saved.brackets), _unsqueeze(saved.bracket_codes)
-        state.prompts, state.usage = _unpack(saved.prompts), _unpack(saved.usage)
-    except (msgspec.DecodeError, zlib.error, ValueError):
+    except (msgspec.DecodeError, ValueError):
         return None
-    state.branches = Branches.restore(saved.leaves, saved.active, saved.marks)
-    state.openings, state.unknown = saved.openings, saved.unknown
-    state.keys = {(branch, key): seq for branch, key, seq in saved.keys}
-    for name, packed in saved.tips.items():
-        state.set_tip(name, list(_unpack(packed)))
-    return state
+    return _Thawing(saved) if saved.version == VERSION else None
+
+
+class _Thawing(State):
+    """A state from a snapshot. What grows with the log is unpacked when it is first looked at, each part by itself."""
+
+    def __init__(self, saved: _Saved) -> None:
+        self._saved = saved
+        self._tips = {}
+        self.next_seq, self.own_from = saved.next_seq, saved.own_from
+        self.branches = Branches.restore(saved.leaves, saved.active, saved.marks)
+        self.openings, self.unknown = saved.openings, saved.unknown
+        for name, (packed, messages) in saved.tips.items():
+            self.set_tip(name, list(_unpack(packed)), messages)
+
+    def __getattr__(self, name: str) -> Any:
+        # Called only for an attribute that is not there yet.
+        part = _PARTS.get(name)
+        if part is None:
+            raise AttributeError(name)
+        value = part(self._saved)
+        setattr(self, name, value)
+        return value
+
+
+def _tree(saved: _Saved) -> Tree:
+    jumps = dict(zip(_unpack(saved.jumps[0]), _unpack(saved.jumps[1]), strict=True))
+    return Tree.restore(_unsqueeze(saved.is_node), jumps)
+
+
+def _surfaces(saved: _Saved) -> SurfaceIndex:
+    out = SurfaceIndex()
+    out.carries = _unsqueeze(saved.carries)
+    views = {seq: list(_unpack(packed)) for seq, packed in saved.views.items()}
+    out.ops = {**saved.replaces, **views}
+    out.bases = {seq: _unpack(base) for seq, base in saved.bases.items()}
+    return out
+
+
+_PARTS: dict[str, Callable[[_Saved], Any]] = {
+    "tree": _tree,
+    "surfaces": _surfaces,
+    "weights": lambda saved: _unsqueeze(saved.weights),
+    "facts": lambda saved: {type_: _unpack(seqs) for type_, seqs in saved.facts.items()},
+    "brackets": lambda saved: _unpack(saved.brackets),
+    "bracket_codes": lambda saved: _unsqueeze(saved.bracket_codes),
+    "prompts": lambda saved: _unpack(saved.prompts),
+    "usage": lambda saved: _unpack(saved.usage),
+    "keys": lambda saved: {(branch, key): seq for branch, key, seq in saved.keys},
+}
 
 
 def _pack(seqs: array[int]) -> bytes:

@@ -376,10 +376,9 @@ class State:
             self._tips[branch] = tip
         return tip
 
-    def set_tip(self, branch: str, surface: list[int]) -> None:
+    def set_tip(self, branch: str, surface: list[int], messages: int) -> None:
         """Say what the surface at a branch's leaf is; for snapshots, which know it already."""
         # Walking back from here would find the list after `len(surface)` steps at the most.
-        messages = sum(self.weights[seq] for seq in surface)
         self._tips[branch] = Tip(self.branches.leaves[branch], surface, len(surface), messages)
 
     def add_plain_fact(self, env: Envelope) -> bool:
