@@ -21,7 +21,8 @@ from onward.log.catalogue import Catalogue, Row, Snapshot, terms
 
 def row(session: str = "s1", **fields: Any) -> Row:
     values: dict[str, Any] = {
-        **dict(session=session, tenant="local", user="me", agent=None, title=None, project="p", cwd="/w"),
+        **dict(session=session, tenant="local", user="me", agent=None, title=None, project="p"),
+        **dict(repo=None, cwd="/w", source=None),
         **dict(path=f"/home/{session}", created=1, updated=2, turns=3, messages=4, tokens=5, cost=None),
         **dict(status="active", origin=None, parent=None, spawned=None, events=6, size=7, mtime_ns=8, trashed=False),
     }
@@ -52,7 +53,9 @@ def make(tmp_path: Path, warned: list[str]) -> Iterator[Make]:
 
 
 def test_a_row_and_its_snapshot_come_back_as_they_were_also_from_another_handle(make: Make) -> None:
-    full = row(agent="a", title="Fix ß", cost=0.25, origin="pi", parent="p1", spawned="p2", trashed=True)
+    full = row(
+        agent="a", title="Fix ß", repo="r", cost=0.25, origin="pi", source="/f", parent="p1", spawned="p2", trashed=True
+    )
     assert make().put(full, SNAPSHOT)
     other = make()
     assert other.row("s1") == full
@@ -128,7 +131,7 @@ def test_rows_come_newest_first_and_fit_every_filter(make: Make) -> None:
     catalogue = make()
     catalogue.put(row("a", updated=1), None)
     catalogue.put(row("b", updated=3, user="you"), None)
-    catalogue.put(row("c", updated=2, project="q"), None)
+    catalogue.put(row("c", updated=2, project="q", repo="example.org/q"), None)
     catalogue.put(row("d", updated=9, cwd="/x"), None)
     catalogue.put(row("e", updated=9, trashed=True), None)
     catalogue.put(row("f", updated=9, tenant="other"), None)
@@ -139,6 +142,7 @@ def test_rows_come_newest_first_and_fit_every_filter(make: Make) -> None:
     assert ids() == ["d", "b", "c", "a"]
     assert ids(user="you") == ["b"]
     assert ids(project="q") == ["c"]
+    assert ids(project="example.org/q") == ["c"]
     assert ids(cwd="/w") == ["b", "c", "a"]
     assert ids(cwd="/w", user="me") == ["c", "a"]
     assert ids(trashed=True) == ["e"]
