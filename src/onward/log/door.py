@@ -11,10 +11,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
+from msgspec.structs import force_setattr
 
 from onward.errors import Conflict, LeafMoved, ReadOnly, Refused, UnknownType
 from onward.log import loading
@@ -22,8 +23,8 @@ from onward.log.backend import Backend
 from onward.log.chain import Chain
 from onward.log.protocol import LogReader, LogWriter, Sync
 from onward.model import lossless, snapshot
-from onward.model.event import MAIN, Draft, Envelope, Event, encode, seal
-from onward.model.state import State
+from onward.model.event import MAIN, Draft, Event, line_of
+from onward.model.state import USAGE_TYPES, State
 from onward.model.tree import NONE
 from onward.model.usage import Totals, totals_of
 from onward.model.vocabulary import INBOX_TYPES, VOCABULARY, kind_of
@@ -44,6 +45,14 @@ class InboxDocument(msgspec.Struct, forbid_unknown_fields=True):
     time: int | None = None
     fact: bool = False
     ignorable: bool = False
+
+
+class _Batch(NamedTuple):
+    """What one append has gathered so far: blobs by name, events by seq, lines in order."""
+
+    blobs: dict[str, bytes]
+    events: dict[int, Event]
+    lines: list[bytes]
 
 
 class Log:
@@ -205,23 +214,16 @@ class Log:
         drafts = make(base)
         if expect_leaf is not None and len(drafts) > at:
             self._check_leaf(drafts[at], expect_leaf)
-        blobs: dict[str, bytes] = {}
-        staged: dict[int, Event] = {}
-        events: list[Event] = []
-        lines: list[bytes] = []
+        batch = _Batch({}, {}, [])
         now = self._clock()
         try:
-            for draft in drafts:
-                event, line = self._stage(draft, now, blobs, staged)
-                events.append(event)
-                if line is not None:
-                    lines.append(line)
-            if lines:
-                for data in blobs.values():
+            events = [self._stage(draft, now, batch) for draft in drafts]
+            if batch.lines:
+                for data in batch.blobs.values():
                     self._blobs.put(data)
-                if blobs and self._sync == "always":
+                if batch.blobs and self._sync == "always":
                     self._blobs.sync()
-                writer.append(lines)
+                writer.append(batch.lines)
         except BaseException:
             if self.state.next_seq != base:
                 self.state = state.prefix(base)
@@ -229,41 +231,27 @@ class Log:
             raise
         return events
 
-    def _stage(
-        self, draft: Draft, now: int, blobs: dict[str, bytes], staged: dict[int, Event]
-    ) -> tuple[Event, bytes | None]:
+    def _stage(self, draft: Draft, now: int, batch: _Batch) -> Event:
+        """Add a draft to the state and its line to the batch; for a key that was used before, its event of then."""
         state = self.state
-        data = prepare(draft, blobs, seq=state.next_seq)
+        data, raw = prepare(draft, batch.blobs, seq=state.next_seq)
         if draft.key is not None:
-            first = self._same_key(draft, data, staged)
+            first = self._same_key(draft, data, batch.events)
             if first is not None:
-                return first, None
-        env = _envelope(draft, state.next_seq, now, data)
-        planned = state.plan(env, data, lambda seq: staged[seq] if seq in staged else self.chain.stored(seq))
-        line, digest = seal(encode(env), self._last)
-        event = Event(
-            seq=env.seq,
-            type=env.type,
-            time=env.time,
-            data=data,
-            branch=env.branch,
-            parent=env.parent,
-            about=env.about,
-            surface=env.surface,
-            sources=env.sources,
-            key=env.key,
-            fact=env.fact,
-            ignorable=env.ignorable,
-            origin=env.origin,
-            hash=digest.decode(),
-        )
+                return first
+        event = _event(draft, state.next_seq, now, data)
+        planned = state.plan(event, data, lambda seq: batch.events.get(seq) or self.chain.stored(seq))
+        line, digest = line_of(event, raw, self._last)
+        force_setattr(event, "hash", digest.decode())
         state.apply(planned)
-        staged[env.seq] = event
         self._last = digest
-        used = totals_of(event)
-        if used is not None:
-            self.totals = self.totals + used
-        return event, line
+        batch.events[event.seq] = event
+        batch.lines.append(line)
+        if event.type in USAGE_TYPES:
+            used = totals_of(event)
+            if used is not None:
+                self.totals = self.totals + used
+        return event
 
     def _check_leaf(self, draft: Draft, expected: int) -> None:
         branch = draft.branch or MAIN
@@ -318,8 +306,8 @@ class Log:
         return len(pending)
 
 
-def prepare(draft: Draft, blobs: dict[str, bytes], *, seq: int) -> Any:
-    """A draft's data as it will be stored; long strings are added to `blobs`.
+def prepare(draft: Draft, blobs: dict[str, bytes], *, seq: int) -> tuple[Any, bytes]:
+    """A draft's data as it will be stored, and as JSON; long strings are added to `blobs`.
 
     Raises:
         Refused: the data is not what the vocabulary says of the type.
@@ -340,7 +328,7 @@ def prepare(draft: Draft, blobs: dict[str, bytes], *, seq: int) -> Any:
         blobs[name] = raw
         return name
 
-    return lossless.guard(data, put)
+    return lossless.guarded(data, put)
 
 
 def check_known(state: State, types: Iterable[str] = ()) -> None:
@@ -362,17 +350,17 @@ def _made(drafts: Drafts, base: int) -> Sequence[Draft]:
     return drafts(base) if callable(drafts) else drafts
 
 
-def _envelope(draft: Draft, seq: int, now: int, data: Any) -> Envelope:
-    return Envelope(
+def _event(draft: Draft, seq: int, now: int, data: Any) -> Event:
+    return Event(
         seq=seq,
         type=draft.type,
         time=now if draft.time is None else draft.time,
-        data=Raw(encode(data)),
+        data=data,
         branch=UNSET if draft.branch is None or draft.branch == MAIN else draft.branch,
         parent=draft.parent,
         about=UNSET if draft.about is None else draft.about,
         surface=UNSET if draft.surface is None else draft.surface,
-        sources=_sources(draft.sources),
+        sources=_sources(draft.sources) if draft.sources else (),
         key=UNSET if draft.key is None else draft.key,
         fact=draft.fact,
         ignorable=draft.ignorable,

@@ -179,6 +179,7 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
 
 
 _encoder = msgspec.json.Encoder()
+_encode = _encoder.encode
 _event = msgspec.json.Decoder(Event)
 _envelope = msgspec.json.Decoder(Envelope)
 _header = msgspec.json.Decoder(Header)
@@ -202,6 +203,53 @@ def seal(body: bytes, previous: bytes) -> tuple[bytes, bytes]:
     open_body = body[:-1]
     digest = blake2b(open_body, digest_size=8, key=previous).hexdigest().encode()
     return open_body + b',"hash":"' + digest + b'"}', digest
+
+
+def line_of(event: Event, data: bytes, previous: bytes) -> tuple[bytes, bytes]:
+    """Encode and seal an event whose data is encoded already.
+
+    Args:
+        event: its `data` and `hash` are not looked at.
+        data: the JSON bytes of its data.
+        previous: the former line's hash, 16 ASCII bytes.
+
+    Returns:
+        The complete line without its newline, and its hash as 16 ASCII bytes.
+    """
+    open_body = b'{"seq":%d,"type":%b,"time":%d,"data":%b%b' % (
+        event.seq,
+        _encode(event.type),
+        event.time,
+        data,
+        _rest(event),
+    )
+    digest = blake2b(open_body, digest_size=8, key=previous).hexdigest().encode()
+    return b'%b,"hash":"%b"}' % (open_body, digest), digest
+
+
+def _rest(event: Event) -> bytes:
+    """The fields behind the data, each with a comma before it."""
+    about, surface = event.about, event.surface
+    if (
+        event.branch is UNSET
+        and event.parent is UNSET
+        and event.key is UNSET
+        and event.origin is UNSET
+        and not (event.sources or event.fact or event.ignorable)
+    ):
+        # What nearly every event is: a node that is appended, one that is not, a fact about a node.
+        if surface == APPEND:
+            return b',"surface":"append"'
+        if surface is UNSET:
+            return b"" if about is UNSET else b',"about":%d' % about
+    fields = {name: value for name in _REST if (value := getattr(event, name)) is not UNSET}
+    for name in ("sources", "fact", "ignorable"):
+        if getattr(event, name):
+            fields[name] = getattr(event, name)
+    return b"," + _encode(fields)[1:-1]
+
+
+_REST = ("branch", "parent", "about", "surface", "key", "origin")
 
 
 def sealed(line: bytes, previous: bytes) -> bytes | None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from math import copysign, isfinite
 from typing import Any
 
+import msgspec
+
 from onward.errors import NotLossless
 
 MAX_DEPTH = 200
@@ -33,6 +35,42 @@ Put = Callable[[bytes], str]
 
 Get = Callable[[str], bytes]
 """Fetches a blob's bytes by their sha256 in hex."""
+
+
+_SURE_BYTES = SPILL_BYTES
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 19
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def guarded(value: Any, put: Put | None) -> tuple[Any, bytes]:
+    """What `guard` gives, and its JSON bytes; several times faster for values that are surely lossless.
+
+    A value that comes back equal from its own JSON held nothing but JSON: a tuple, a set, bytes, NaN, an object or a
+    key that is no string comes back as something else. What equality does not tell (negative zero, integers of more
+    than 64 bits, depth, long strings, keys like a blob's) is looked for in the bytes, and left to `guard` where it
+    might be there.
+
+    Raises:
+        NotLossless: as `guard`.
+    """
+    try:
+        raw = _encode(value)
+        if (
+            len(raw) <= _SURE_BYTES
+            and b"-0.0" not in raw
+            and b'blob"' not in raw
+            and raw.count(b"{") + raw.count(b"[") < MAX_DEPTH
+            and _LONG_NUMBER not in raw.translate(_DIGITS)
+        ):
+            copy = _decode(raw)
+            if copy == value:
+                return copy, raw
+    except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
+        pass  # `guard` says what it is, and where
+    copy = guard(value, put)
+    return copy, _encode(copy)
 
 
 def guard(value: Any, put: Put | None = None) -> Any:
@@ -88,7 +126,20 @@ def _copy(value: Any, put: Put | None, at: str, depth: int) -> Any:
         if value == 0.0 and copysign(1.0, value) < 0:
             raise NotLossless("a float is negative zero", at=_short(at))
         return value
+    for plain, base in _PLAIN:
+        if isinstance(value, base):
+            # A subclass (an enum of strings, an ordered dict) is stored as what it is of.
+            return _copy(plain(value), put, at, depth)
     raise NotLossless(f"a value of type {kind.__name__} is not JSON", at=_short(at))
+
+
+_PLAIN: tuple[tuple[Callable[[Any], Any], type], ...] = (
+    (str.__str__, str),
+    (int.__int__, int),
+    (float.__float__, float),
+    (dict, dict),
+    (list, list),
+)
 
 
 def _text(value: str, put: Put | None, at: str) -> Any:

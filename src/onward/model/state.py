@@ -50,7 +50,7 @@ Lookup = Callable[[int], Event]
 class Planned(NamedTuple):
     """An event that passed every rule, with what applying it needs."""
 
-    env: Envelope
+    env: Envelope | Event
     data: Any
     kind: Kind
     branch: str
@@ -176,7 +176,7 @@ class State:
 
     # --- planning -----------------------------------------------------------------------------------------------
 
-    def plan(self, env: Envelope, data: Any, lookup: Lookup) -> Planned:
+    def plan(self, env: Envelope | Event, data: Any, lookup: Lookup) -> Planned:
         """Check an event against every rule; nothing changes.
 
         Args:
@@ -218,7 +218,7 @@ class State:
                 raise Refused(f"the key {env.key!r} was used before", seq=seq)
         return planned
 
-    def _plan_node(self, env: Envelope, data: Any, lookup: Lookup) -> Planned:
+    def _plan_node(self, env: Envelope | Event, data: Any, lookup: Lookup) -> Planned:
         seq = env.seq
         if env.about is not UNSET:
             raise Refused(f"{env.type} is a node; `about` is for facts", seq=seq)
@@ -244,7 +244,7 @@ class State:
         return Planned(env, data, Kind.NODE, branch, parent, op, min(project.count(env.type, data), 255))
 
     def _check_result_swap(
-        self, env: Envelope, data: Any, surface: list[int], op: tuple[int, int], lookup: Lookup
+        self, env: Envelope | Event, data: Any, surface: list[int], op: tuple[int, int], lookup: Lookup
     ) -> None:
         if op[0] != op[1]:
             return
@@ -256,7 +256,7 @@ class State:
         if before != after:
             raise Refused("a tool result that replaces a tool result may change its content only", seq=env.seq)
 
-    def _check_fact(self, env: Envelope, kind: Kind, own_type: bool) -> None:
+    def _check_fact(self, env: Envelope | Event, kind: Kind, own_type: bool) -> None:
         seq = env.seq
         if env.branch is not UNSET or env.parent is not UNSET:
             raise Refused(f"{env.type} is a fact; `branch` and `parent` are for nodes", seq=seq)
@@ -268,13 +268,13 @@ class State:
         elif kind is Kind.NODE_FACT and self.tree.last_node != NONE:
             raise Refused(f"{env.type} is a fact of a node; say which with `about`", seq=seq)
 
-    def _check_sources(self, env: Envelope) -> None:
+    def _check_sources(self, env: Envelope | Event) -> None:
         for source in env.sources:
             low, high = (source, source) if isinstance(source, int) else source
             if not 0 <= low <= high < env.seq:
                 raise Refused(f"the source {source} is not an earlier event", seq=env.seq)
 
-    def _check_effects(self, env: Envelope, data: Any) -> None:
+    def _check_effects(self, env: Envelope | Event, data: Any) -> None:
         seq = env.seq
         if env.type == "writer/opened":
             if data["number"] <= self.last_number:
