@@ -224,7 +224,7 @@ def pi_context(records: Sequence[Json], leaf: str) -> list[str]:
         if e["type"] == "compaction":
             if position == 0:
                 if "systemMessage" in e:
-                    out.append(e["systemMessage"]["content"])
+                    out.append(_words(e["systemMessage"]["content"]))
                 out.append(e["summary"])
         elif e["type"] == "message":
             said = e["message"]["content"]
@@ -235,5 +235,11 @@ def pi_context(records: Sequence[Json], leaf: str) -> list[str]:
         if e["id"] in edits:
             said = None if edits[e["id"]] is None else edits[e["id"]]["content"]
         if said:
-            out.append(said if isinstance(said, str) else "\n".join(block.get("text", "") for block in said))
+            out.append(_words(said))
     return out
+
+
+def _words(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(block.get("text", block.get("thinking", "")) for block in content)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from onward.formats.pi import read
-from onward.formats.protocol import Put, Reading, SeqOf, Sniffed, SourceLine
+from onward.formats.pi import read, write
+from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine
 
 
 class _Pi:
     """Pi coding agent, up to 1.6.0."""
 
-    name = read.NAME
-    suffixes = (".jsonl",)
+    name: str = read.NAME
+    suffixes: tuple[str, ...] = (".jsonl",)
 
     def sniff(self, first: dict[str, Any]) -> Sniffed | None:
         return read.sniff(first)
@@ -21,5 +21,8 @@ class _Pi:
     def read(self, lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
         return read.read(lines, seq_of, put)
 
+    def render(self, view: ExportView) -> Rendered:
+        return write.render(view)
 
-PI = _Pi()
+
+PI: Format = _Pi()
