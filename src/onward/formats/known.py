@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from onward.errors import Usage
 from onward.formats.dsh import DSH
 from onward.formats.pi import PI
 from onward.formats.protocol import Format
 
-FORMATS: tuple[Format, ...] = (cast(Format, PI), DSH)
+FORMATS: tuple[Format, ...] = (PI, DSH)
 
 
 def format_named(name: str) -> Format:
