@@ -258,6 +258,14 @@ def test_a_leaf_that_has_something_below_it_is_made_the_last_entry():
     assert load(bytes_of(rendered)).texts(1) == ["1", "2"]
 
 
+def test_a_leaf_above_every_message_is_made_the_last_entry_too():
+    log = native(Draft(type="turn/start"), b.user("1", parent=0))
+    log.add(Draft(type="branch/move", data={"name": "main", "node": 0}))
+    assert entries(check(log))[-1]["type"] == "custom" and shown(log) == []
+    log = native(b.user("1"), Draft(type="branch/move", data={"name": "main", "node": None}))
+    assert entries(check(log))[-1]["parentId"] is None and shown(log) == []
+
+
 def test_an_empty_session_is_a_header():
     rendered = export(native())
     assert len(rendered.lines) == 1 and rendered.loss == []

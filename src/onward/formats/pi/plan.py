@@ -75,6 +75,11 @@ class Plan:
         """The surface at a node's parent."""
         return self._surfaces.at(self._surfaces.parents[seq])
 
+    @property
+    def any_entry(self) -> bool:
+        """Whether any node has an entry."""
+        return bool(self._placed)
+
     # --- Pi's side ----------------------------------------------------------------------------------------------
 
     def place(self, seq: int, entries: list[Placed], *, target: int | None = None) -> None:

@@ -96,8 +96,6 @@ class _Writer:
         loss = []
         if self._kept.migrated:
             loss.append(Loss(None, "the file's old version: its entries are brought to version 3 by Pi's rules"))
-        if not self._view.path and self._view.events:
-            loss.append(Loss(None, "that the branch is empty: Pi starts from the last entry"))
         for type_, seqs in sorted(self._skipped.items(), key=lambda item: min(item[1])):
             count = f"{len(seqs)} events" if len(seqs) > 1 else "an event"
             loss.append(Loss(min(seqs), f"{count} of type {type_}, for which Pi has no entry"))
@@ -248,8 +246,7 @@ class _Writer:
         if not written:
             # An empty context needs an entry as well, for the next one to hang on or for Pi to start from.
             parent = self._id(event.seq, self._taken)
-            nothing = {"type": "custom", "customType": "onward.empty-context", "data": {"seq": event.seq}}
-            written.append(_placed(nothing, parent, None, event.time))
+            written.append(_placed(_empty(event.seq), parent, None, event.time))
         self._plan.restate(event.seq, after, copies, parent)
         return written
 
@@ -298,10 +295,18 @@ class _Writer:
         return written
 
     def _leaf(self, leaf: int | None, last: str | None) -> list[Json]:
-        """Pi starts from the last entry; where that is not the branch's leaf, say the title again below the leaf."""
-        if leaf is None or self._plan.tip(leaf) in (None, last):
+        """Pi starts from the last entry; where that is not the branch's leaf, say the title again below the leaf.
+
+        A leaf with no entry above it gets one that says nothing, for a title would be taken for a part of its branch.
+        """
+        if leaf is None or self._plan.entry_of(leaf) is None:
+            if not self._plan.any_entry:
+                return []
+            entry = _empty(leaf)
+        elif self._plan.tip(leaf) == last:
             return []
-        entry = {"type": "session_info", "name": self._view.title or ""}
+        else:
+            entry = {"type": "session_info", "name": self._view.title or ""}
         return [self._hang(leaf, entry, "leaf", self._view.events[-1].time)]
 
     def _hang(self, node: int | None, entry: Json, name: int | str, time: int) -> Json:
@@ -331,6 +336,11 @@ class _Writer:
             id_ = blake2b(f"{self._view.session} {name}".encode("utf-8", "replace"), digest_size=16).hexdigest()
         taken.add(id_)
         return id_
+
+
+def _empty(seq: int | None) -> Json:
+    """An entry that the model does not see, where there must be one and nothing is to be seen."""
+    return {"type": "custom", "customType": "onward.empty-context", "data": {"seq": seq}}
 
 
 def _placed(entry: Json, id_: str, parent: str | None, time: int) -> Json:
