@@ -7,7 +7,6 @@ lock writes it, lazily and without syncing.
 from __future__ import annotations
 
 import os
-import struct
 import sys
 from array import array
 from collections.abc import Iterator
@@ -34,20 +33,23 @@ class Index:
         self.first_seq = first_seq
         self._fd: int | None = None
 
-    def offsets(self, first: int, count: int) -> tuple[int, ...]:
+    def offsets(self, first: int, count: int) -> array[int]:
         """The entries of `count` lines from seq `first` on, fewer where the index ends before.
 
         Raises:
             OSError: it is there but cannot be read.
         """
+        entries = array("Q")
         if self._fd is None:
             try:
                 self._fd = files.open_(self.path, os.O_RDONLY)
             except FileNotFoundError:
-                return ()
+                return entries
         raw = files.pread(self._fd, count * WIDTH, (first - self.first_seq) * WIDTH)
-        whole = len(raw) // WIDTH
-        return struct.unpack(f"<{whole}Q", raw[: whole * WIDTH])
+        entries.frombytes(raw[: len(raw) // WIDTH * WIDTH])
+        if sys.byteorder == "big":
+            entries.byteswap()
+        return entries
 
     def close(self) -> None:
         """Let go of the file; the next use opens it anew."""

@@ -1,171 +1,22 @@
-"""Reading `log.jsonl`: finds lines by seq, verifies what it gives out, follows a live log and its replacement.
-
-Uses pread alone (no mmap: a log that is cut short under a map kills the process) and needs no lock.
-"""
+"""Reading `log.jsonl`: ranges, single lines and many lines, each verified before it is given out."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from threading import RLock
-from typing import NoReturn
-from weakref import WeakSet
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
-from onward.errors import Corrupt, NotFound, OnwardError, ReadOnly
-from onward.log import files
-from onward.log.index import Index
-from onward.log.lines import LINK, check, count_good, first_seq_of, hash_of, parse_header, seq_of
-from onward.log.protocol import Head, Line, Torn
+from onward.errors import NotFound
+from onward.log.lines import LINK, check, count_good
+from onward.log.logfile import CHUNK, PROBE, LogFile, size_of
+from onward.log.protocol import Line
 
-CHUNK = 1 << 20
-"""Bytes that are read at once."""
-
-PROBE = 1 << 12
-"""Bytes that are read to look at one line."""
-
-_open_handles: WeakSet[JsonlReader] = WeakSet()
+WINDOW = 1 << 16
+"""Seqs whose index entries are read at once (8 bytes each)."""
 
 
-class JsonlReader:
-    """One session's own lines in a file. See `protocol.LogReader`.
-
-    Args:
-        folder: the session's folder.
-        session: the id that the header must have.
-    """
-
-    _fd = -1
-    _flags = os.O_RDONLY
-
-    def __init__(self, folder: str, session: str) -> None:
-        self.torn: Torn | None = None
-        self._folder = folder
-        self._path = folder + "/log.jsonl"
-        self._session = session
-        self._mutex = RLock()
-        self._dead: Callable[[], OnwardError] | None = None
-        with files.refusing("open the log", self._path, session=session):
-            try:
-                self._fd = files.open_(self._path, self._flags)
-            except FileNotFoundError:
-                raise NotFound("no such session", session=session) from None
-            try:
-                self._adopt()
-            except BaseException:
-                self._let_go()
-                raise
-        _open_handles.add(self)
-
-    def _adopt(self) -> None:
-        """Read the header of the file that is open now."""
-        state = files.fstat(self._fd)
-        self._identity = (state.st_dev, state.st_ino)
-        raw = self._line_at(0, state.st_size)
-        if raw is None:
-            what = "is empty" if state.st_size == 0 else "ends within its header"
-            raise Corrupt(f"the log {what}", session=self._session, path=self._path, line=1, offset=0)
-        self.header = parse_header(raw, session=self._session, path=self._path)
-        if self.header.id != self._session:
-            raise Corrupt(
-                f"the header is of session {self.header.id!r}",
-                hint="a session's folder has the session's id as its name; was it copied or renamed?",
-                session=self._session,
-                path=self._path,
-                line=1,
-            )
-        self.first_seq = first_seq_of(self.header)
-        self._body = len(raw) + 1
-        self._head = Head(self.first_seq, hash_of(raw), self._body)
-        self._mark = (self.first_seq, self._body)
-        self._seen = -1
-        self._index = Index(self._folder + "/log.idx", self.first_seq)
-
-    # --- the end ------------------------------------------------------------------------------------------------
-
-    def head(self) -> Head:
-        """See `LogReader.head`. One system call when nothing is new."""
-        with self._mutex:
-            if self._dead is not None:
-                raise self._dead()
-            with files.refusing("read the log", self._path, session=self._session):
-                size = self._current_size()
-                if size != self._seen:
-                    self._advance(size)
-            return self._head
-
-    def _current_size(self) -> int:
-        try:
-            state = files.stat(self._path)
-        except FileNotFoundError:  # moved to the trash; what is open can be read on
-            return files.fstat(self._fd).st_size
-        if (state.st_dev, state.st_ino) != self._identity:
-            self._reopen()
-            return files.fstat(self._fd).st_size
-        return state.st_size
-
-    def _reopen(self) -> None:
-        """The file was replaced: go on in the new one if it starts with what was read of the old one."""
-        former, header = self._head, self.header
-        last = self._last_line(self._body, former.size)[1] if former.size > self._body else None
-        try:
-            fd = files.open_(self._path, self._flags)
-        except FileNotFoundError:  # and now it is gone
-            return
-        self._let_go()
-        self._fd = fd
-        self._adopt()
-        if last is not None:
-            last += b"\n"
-        if self.header != header or (last and self._pread(len(last), former.size - len(last)) != last):
-            raise self._kill(
-                Corrupt(
-                    "the log was replaced by one that does not start with what was read before",
-                    hint="open the session again",
-                    session=self._session,
-                    path=self._path,
-                )
-            )
-        self._head = former
-
-    def _advance(self, size: int) -> None:
-        """Take in what lies between the known head and the file's size."""
-        known = self._head
-        if size < known.size:
-            raise self._corrupt("the log became shorter than what was read before", known.size)
-        start, raw = self._last_line(known.size, size)
-        if raw is not None:
-            link = self._pread(LINK, start - LINK)
-            seq = seq_of(raw)
-            if seq is None or check(raw, link[:16], seq) is not None or seq < known.next_seq:
-                self._explain(start)
-            self._head = Head(seq + 1, hash_of(raw), start + len(raw) + 1)
-        self._seen = size
-        rest = size - self._head.size
-        self.torn = Torn(Path(self._path), rest) if rest else None
-
-    def _last_line(self, low: int, high: int) -> tuple[int, bytes | None]:
-        """The last whole line that starts at or after `low` (a line's start) and ends before `high`."""
-        end = self._last_newline(low, high)
-        if end < 0:
-            return low, None
-        start = self._last_newline(low, end) + 1 or low
-        return start, self._pread(end - start, start)
-
-    def _last_newline(self, low: int, high: int) -> int:
-        """Offset of the last newline in [low, high), -1 if there is none."""
-        step = PROBE
-        while high > low:
-            at = max(low, high - step)
-            found = self._pread(high - at, at).rfind(b"\n")
-            if found >= 0:
-                return at + found
-            high, step = at, min(step * 8, CHUNK)
-        return -1
-
-    # --- lines --------------------------------------------------------------------------------------------------
+class JsonlReader(LogFile):
+    """One session's own lines in a file. See `protocol.LogReader`."""
 
     def lines(self, start: int, stop: int | None = None, *, verify: bool = True) -> Iterator[Line]:
         """See `LogReader.lines`."""
@@ -193,13 +44,13 @@ class JsonlReader:
             bad = None
             if len(block) > stop - seq:
                 del block[stop - seq :]
-                size = _size(block)
+                size = size_of(block)
             if verify:
                 good, previous = count_good(block, previous, seq)
                 if good < len(block):
                     bad = block[good]
                     del block[good:]
-                    size = _size(block)
+                    size = size_of(block)
             at = (seq, offset)
             seq, offset = seq + len(block), offset + size
             if block:
@@ -209,20 +60,6 @@ class JsonlReader:
                 raise self._corrupt(check(bad, previous, seq) or "the line is damaged", offset)
         if stop == head.next_seq and offset != head.size:
             raise self._corrupt(f"the log has more lines than its last line's seq {stop - 1} says", offset)
-
-    def _block(self, offset: int, limit: int) -> tuple[list[bytes], int]:
-        """The whole lines from `offset` on and their bytes, newlines included.
-
-        About `CHUNK` bytes are read; more, if that holds no whole line and `limit` is not reached.
-        """
-        size = CHUNK
-        while True:
-            data = self._pread(min(size, limit - offset), offset)
-            block = data.split(b"\n")
-            rest = len(block.pop())
-            if block or offset + len(data) >= limit or len(data) < size:
-                return block, len(data) - rest
-            size *= 4
 
     def line(self, seq: int) -> bytes:
         """See `LogReader.line`."""
@@ -236,209 +73,52 @@ class JsonlReader:
         return raw
 
     def read_many(self, seqs: Sequence[int]) -> Iterator[Line]:
-        """See `LogReader.read_many`."""
+        """See `LogReader.read_many`. Neighbours come in one read, and so do their index entries."""
         head = self.head()
         at, count = 0, len(seqs)
         while at < count:
             first = seqs[at]
-            run = 1
-            while at + run < count and seqs[at + run] == first + run:
-                run += 1
-            at += run
-            group = self._indexed(first, run, head) if self.first_seq <= first else None
-            if group is None:
-                for seq in range(first, first + run):
-                    raw = self.line(seq)
-                    yield Line(seq, self._offset(seq), raw)
-                continue
-            offset, block = group
-            for raw in block:
-                yield Line(first, offset, raw)
-                first += 1
-                offset += len(raw) + 1
+            until = bisect_left(seqs, first + WINDOW, at, count)
+            window, at = seqs[at:until], until
+            entries = array("Q")
+            if self.first_seq <= first and window[-1] < head.next_seq:
+                entries = self._entries(first, window[-1] - first + 2)
+                if len(entries) == head.next_seq - first:
+                    entries.append(head.size)
+            yield from self._read_indexed(window, entries, head.size)
 
-    def _indexed(self, first: int, count: int, head: Head) -> tuple[int, list[bytes]] | None:
-        """Adjacent lines by way of the index, verified; None if the index is missing or wrong, or a line is bad."""
-        last = first + count
-        entries = self._entries(first, count + (last < head.next_seq))
-        if last >= head.next_seq:
-            entries = (*entries, head.size)
-        if len(entries) != count + 1 or not self._body <= entries[0] < entries[-1] <= head.size:
-            return None
-        data = self._pread(entries[-1] - entries[0] + LINK, entries[0] - LINK)
-        block = data[LINK:-1].split(b"\n")
-        if len(block) != count or data[-1:] != b"\n" or count_good(block, data[:16], first)[0] != count:
-            return None
-        return entries[0], block
-
-    # --- where a line is ----------------------------------------------------------------------------------------
-
-    def _entries(self, first: int, count: int) -> tuple[int, ...]:
-        with self._mutex, files.refusing("read the index", self._index.path, session=self._session):
-            if self._dead is not None:
-                raise self._dead()
-            return self._index.offsets(first, count)
-
-    def _offset(self, seq: int) -> int:
-        """The offset of an own line: remembered, else indexed, else searched, else counted."""
-        known = self._head
-        if seq == known.next_seq:
-            return known.size
-        mark, offset = self._mark
-        if seq == mark or seq == self.first_seq:
-            return offset if seq == mark else self._body
-        found = self._entries(seq, 1)
-        if found and self._body <= found[0] < known.size and self._is_at(seq, found[0]):
-            return found[0]
-        if found:
-            self._distrust_index()
-        candidate = self._search(seq)
-        return candidate if candidate is not None else self._count_to(seq)
-
-    def _is_at(self, seq: int, offset: int) -> bool:
-        want = b'\n{"seq":%d,' % seq
-        return self._pread(len(want), offset - 1) == want
-
-    def _distrust_index(self) -> None:
-        """A reader can only look into the file again, which may have been rebuilt; a writer rebuilds it."""
-        with self._mutex:
-            self._index.close()
-
-    def _search(self, seq: int) -> int | None:
-        """Find a line by halving: each says its seq. None where what is met does not look like lines in order."""
-        low = self._body
-        bound = high = self._head.size  # `bound` is where a line starts, `high` just a place below which to look
-        low_seq, high_seq = self.first_seq, self._head.next_seq
-        while high - low > CHUNK // 8:
-            middle = (low + high) // 2
-            rest = self._line_at(middle, bound)
-            start = bound if rest is None else middle + len(rest) + 1
-            if start >= bound:  # within the last line
-                high = middle
-                continue
-            found = seq_of(self._pread(32, start))
-            if found is None or not low_seq < found < high_seq:
-                return None
-            if found <= seq:
-                low, low_seq = start, found
-            else:
-                bound, high_seq, high = start, found, middle
-        for offset, block in self._blocks(low, bound):
-            if low_seq + len(block) > seq:
-                place = offset + _size(block[: seq - low_seq])
-                return place if self._is_at(seq, place) else None
-            low_seq += len(block)
-        return None
-
-    def _count_to(self, seq: int) -> int:
-        """The offset of the line that is in this seq's place, whatever it says."""
-        at = self.first_seq
-        for offset, block in self._blocks(self._body, self._head.size):
-            if at + len(block) > seq:
-                return offset + _size(block[: seq - at])
-            at += len(block)
-        raise self._corrupt(f"the log ends before seq {seq}, its last line has {self._head.next_seq - 1}", self._body)
-
-    def _blocks(self, low: int, high: int) -> Iterator[tuple[int, list[bytes]]]:
-        while low < high:
-            block, size = self._block(low, high)
-            if not block:
-                return
-            yield low, block
-            low += size
-
-    # --- bytes --------------------------------------------------------------------------------------------------
-
-    def _pread(self, count: int, offset: int) -> bytes:
-        with self._mutex:
-            if self._dead is not None:
-                raise self._dead()
-            try:
-                return files.pread(self._fd, count, offset)
-            except OSError as error:
-                raise files.refusal("read the log", self._path, error, session=self._session) from error
-
-    def _line_at(self, offset: int, limit: int) -> bytes | None:
-        """The line that starts at `offset`, None if no newline ends it before `limit`."""
-        size = PROBE
-        while True:
-            size = min(size, limit - offset)
-            data = self._pread(size, offset)
-            end = data.find(b"\n")
-            if end >= 0:
-                return data[:end]
-            if len(data) < size or offset + size >= limit:
-                return None
-            size *= 8
-
-    # --- what is wrong ------------------------------------------------------------------------------------------
-
-    def _corrupt(self, reason: str, offset: int, seq: int | None = None) -> Corrupt:
-        """The error for a place, with the line counted."""
-        number, at = 1, 0
-        while at < offset and (data := self._pread(min(CHUNK, offset - at), at)):
-            number += data.count(b"\n")
-            at += len(data)
-        if seq is None and number > 1:
-            seq = self.first_seq + number - 2
-        hint = "`onward fsck` says more; `onward fsck --salvage` saves what can be saved"
-        return Corrupt(reason, hint=hint, session=self._session, path=self._path, line=number, seq=seq, offset=offset)
-
-    def _explain(self, offset: int) -> NoReturn:
-        """A line that was looked at alone is not good: raise for the first bad line of the log."""
-        previous, seq = hash_of(self._line_at(0, self._body) or b""), self.first_seq
-        for at, block in self._blocks(self._body, max(offset + 1, files.fstat(self._fd).st_size)):
-            good, previous = count_good(block, previous, seq)
-            if good < len(block):
-                place = at + _size(block[:good])
-                raise self._corrupt(check(block[good], previous, seq + good) or "the line is damaged", place)
-            seq += good
-        raise self._corrupt("the line is not the one that was looked for", offset)
-
-    # --- the handle ---------------------------------------------------------------------------------------------
-
-    def _kill(self, error: OnwardError) -> OnwardError:
-        self._dead = partial(type(error), error.message, hint=error.hint, **error.where)
-        return error
-
-    def _let_go(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            with suppress(OSError):  # read-only: nothing can be lost
-                files.close(fd)
-        index = getattr(self, "_index", None)
-        if index is not None:
-            with suppress(OSError):
-                index.close()
-
-    def close(self) -> None:
-        """Release everything. Idempotent."""
-        with self._mutex:
-            self._let_go()
-            self._kill(ReadOnly("the session's handle is closed", hint="open it again", session=self._session))
-
-    def _after_fork(self) -> None:
-        """In the child: the parent's descriptors go (a lock would outlive the parent), the mutex may be held."""
-        self._mutex = RLock()
-        self._let_go()
-        self._kill(
-            ReadOnly(
-                "the session's handle belongs to the parent process", hint="open it in this one", session=self._session
-            )
-        )
-
-    def __del__(self) -> None:
-        self._let_go()
+    def _read_indexed(self, window: Sequence[int], entries: array[int], limit: int) -> Iterator[Line]:
+        """Lines by their index entries (the first one's is `window[0]`'s); where those mislead, by searching."""
+        first, known = window[0], len(entries) - 1
+        data, base, filled = b"", 0, 0
+        for i, seq in enumerate(window):
+            at = seq - first
+            if at < known:
+                start, end = entries[at], entries[at + 1]
+                if start - LINK < base or end > filled:
+                    stop = _near_end(window, i, entries)
+                    if LINK <= start < end <= stop <= limit:
+                        base = start - LINK
+                        data = self._pread(stop - base, base)
+                        filled = base + len(data)
+                link = start - base - LINK
+                if link >= 0 and end <= filled:
+                    raw = data[link + LINK : end - 1 - base]
+                    if check(raw, data[link : link + 16], seq) is None:
+                        yield Line(seq, start, raw)
+                        continue
+                self._distrust_index()
+            raw = self.line(seq)
+            yield Line(seq, self._offset(seq), raw)
 
 
-def _size(block: list[bytes]) -> int:
-    """The bytes of whole lines with their newlines."""
-    return sum(map(len, block)) + len(block)
-
-
-def _in_child() -> None:
-    for handle in list(_open_handles):
-        handle._after_fork()
-
-
-os.register_at_fork(after_in_child=_in_child)
+def _near_end(window: Sequence[int], i: int, entries: array[int]) -> int:
+    """Where the lines end that are worth reading together with the i-th: little lies between each and the next."""
+    first, last = window[0], len(entries) - 1
+    start = stop = entries[window[i] - first + 1]
+    for j in range(i + 1, len(window)):
+        seq = window[j]
+        if seq - first >= last or not stop < entries[seq - first + 1] <= min(stop + PROBE, start + CHUNK):
+            break
+        stop = entries[seq - first + 1]
+    return stop

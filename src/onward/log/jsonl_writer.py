@@ -17,9 +17,10 @@ from threading import Lock
 from onward.errors import Corrupt, LeaseLost, OnwardError, Poisoned, StorageFailed
 from onward.log import files
 from onward.log.index import entries_in, extend
-from onward.log.jsonl import CHUNK, JsonlReader
-from onward.log.lines import LINK, hash_of
+from onward.log.jsonl import JsonlReader
+from onward.log.lines import LINK
 from onward.log.lock import WriterLock, sweep
+from onward.log.logfile import CHUNK
 from onward.log.protocol import Head, Sync, Torn
 
 GUARD_WAIT = 5.0
@@ -160,7 +161,7 @@ class JsonlWriter(JsonlReader):
         """See `LogWriter.append`."""
         if not lines:
             return
-        data = b"%b\n" % b"\n".join(lines)
+        data = lines[0] + b"\n" if len(lines) == 1 else b"%b\n" % b"\n".join(lines)
         with self._writing:
             if self._dead is not None:
                 raise self._dead()
@@ -168,14 +169,14 @@ class JsonlWriter(JsonlReader):
             if data.count(b"\n") != len(lines) or not data.startswith(b'{"seq":%d,' % head.next_seq):
                 raise ValueError(f"not the lines from seq {head.next_seq} on")
             end = size + len(data)
-            fd = self._fd
+            fd, check = self._fd, self._lock.check
             back = size
             try:
                 files.flock(fd, files.LOCK_EX)
                 try:
                     if self._unsettled:
                         self._cut(size)
-                    self._lock.check()
+                    check()
                     self._unsettled = True
                     done = files.write(fd, data)
                     # The file is open to append, so this is where the write ended: somebody else's bytes show.
@@ -183,12 +184,14 @@ class JsonlWriter(JsonlReader):
                     if at != end:
                         back = at - done
                         raise self._bad_write(done, len(data), foreign=back != size)
-                    self._lock.check()
-                    self._head = Head(head.next_seq + len(lines), hash_of(lines[-1]), end)
-                    self._dirty = True
-                    self._unsettled = False
-                finally:
+                    check()
+                except BaseException:
                     self._leave_guard(back)
+                    raise
+                self._head = Head(head.next_seq + len(lines), lines[-1][-18:-2], end)
+                self._dirty = True
+                self._unsettled = False
+                self._leave_guard(end)
             except OSError as error:
                 raise files.refusal("append to the log", self._path, error, session=self._session) from error
             except LeaseLost as error:
@@ -334,7 +337,7 @@ class JsonlWriter(JsonlReader):
             keep = 0
             if 0 < have <= count and not self._index_wrong:
                 last = self.first_seq + have - 1
-                (offset,) = self._entries(last, 1) or (0,)
+                offset = next(iter(self._entries(last, 1)), 0)
                 if offset >= self._body and self._is_at(last, offset):
                     raw = self._line_at(offset, self._head.size)
                     if raw is not None:

@@ -159,7 +159,7 @@ class WriterLock:
             if self._log_identity is not None:
                 self._look(self._log_path, self._log_identity)
             self._quiet = stamp if telling else -1
-        if files.pread(self._fd, _CONTENT_LIMIT, 0) != self._content:
+        if files.pread(self._fd, len(self._content) + 1, 0) != self._content:
             raise self._lost("writer.lock has another content", self._path)
 
     def _look(self, path: str, identity: tuple[int, int]) -> None:
