@@ -85,6 +85,12 @@ def refusal(what: str, path: Path | str, error: OSError, **where: object) -> Sto
     return StorageFailed(f"could not {what}: {reason}", hint=hint, path=str(path), **where)
 
 
+def let_go(fd: int) -> None:
+    """Close a descriptor through which nothing was written, or whose failure is reported already."""
+    with suppress(OSError):
+        close(fd)
+
+
 def write_all(fd: int, data: bytes) -> None:
     """Write everything at the descriptor's position. Raises OSError; what was written before stays."""
     view = memoryview(data)
@@ -111,7 +117,7 @@ def read_file(path: str) -> bytes:
     try:
         return read_all(fd)
     finally:
-        close(fd)
+        let_go(fd)
 
 
 def sync_path(path: str) -> None:
@@ -120,7 +126,7 @@ def sync_path(path: str) -> None:
     try:
         fsync(fd)
     finally:
-        close(fd)
+        let_go(fd)
 
 
 def make_dirs(path: str) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 from array import array
 from collections.abc import Iterator
-from contextlib import suppress
+from errno import ENOSPC
 from itertools import accumulate
 
 from onward.log import files
@@ -55,11 +55,10 @@ class Index:
         """Let go of the file; the next use opens it anew."""
         if self._fd is not None:
             fd, self._fd = self._fd, None
-            files.close(fd)
+            files.let_go(fd)
 
     def __del__(self) -> None:
-        with suppress(OSError):  # nothing can be done about it any more
-            self.close()
+        self.close()
 
 
 def extend(path: str, count: int, keep: int, blocks: Iterator[tuple[int, int, list[bytes]]]) -> None:
@@ -69,7 +68,7 @@ def extend(path: str, count: int, keep: int, blocks: Iterator[tuple[int, int, li
         blocks: (seq, offset, lines) of everything behind the first `keep` lines, as a scan gives it.
 
     Raises:
-        OSError: the index is as good as before, or cut after whole entries.
+        OSError: what is wrong in the index now is noticed when it is used.
     """
     fd = files.open_(path, os.O_RDWR | os.O_CREAT, files.FILE_MODE)
     try:
@@ -78,8 +77,10 @@ def extend(path: str, count: int, keep: int, blocks: Iterator[tuple[int, int, li
             entries = array("Q", accumulate((len(line) + 1 for line in lines[:-1]), initial=offset))
             if sys.byteorder == "big":
                 entries.byteswap()
-            files.pwrite(fd, entries.tobytes(), at * WIDTH)
             at += len(entries)
+            raw = entries.tobytes()
+            if files.pwrite(fd, raw, at * WIDTH - len(raw)) != len(raw):
+                raise OSError(ENOSPC, "the index could not be written")
         files.ftruncate(fd, count * WIDTH)
     finally:
         files.close(fd)

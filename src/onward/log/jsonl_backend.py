@@ -253,7 +253,7 @@ class JsonlBackend:
                 raise Locked("another process is creating or deleting a session", session=session)
             yield
         finally:
-            files.close(fd)
+            files.let_go(fd)
 
     def _anchor(self, folder: str) -> None:
         """Bring a folder's entries to the disk, and its own name, and those above it up to `home`'s. Raises OSError.

@@ -142,9 +142,8 @@ class JsonlWriter(JsonlReader):
                 raise LeaseLost("another writer took over at the same time", session=self._session) from None
             files.sync_path(self._folder)
         except BaseException:
+            files.let_go(fd)
             with suppress(OSError):  # the first failure is the one to report
-                files.close(fd)
-            with suppress(OSError):
                 files.unlink(beside)
             raise
         head = self._head

@@ -35,7 +35,7 @@ def parse_header(raw: bytes, **where: Any) -> Header:
     """
     try:
         seen = _anything.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Corrupt(f"the first line is no session header: {error}", line=1, offset=0, **where) from None
     if not isinstance(seen, dict) or seen.get("type") != "session":
         raise Corrupt("the first line is no session header", line=1, offset=0, **where)

@@ -12,6 +12,8 @@ import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ENOSPC
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,6 +31,14 @@ class _Content(msgspec.Struct, frozen=True):
     nonce: str
     pid: int
     host: str
+
+
+class _Said(NamedTuple):
+    """What a lock file was made to say, and which file it is (device, inode)."""
+
+    number: int
+    content: bytes
+    identity: tuple[int, int]
 
 
 class WriterLock:
@@ -52,7 +62,7 @@ class WriterLock:
         "number",
     )
 
-    def __init__(self, folder: str, session: str, folder_fd: int, fd: int, number: int) -> None:
+    def __init__(self, folder: str, session: str, folder_fd: int, fd: int, said: _Said) -> None:
         self._folder = folder
         self._session = session
         self._path = folder + "/writer.lock"
@@ -61,11 +71,7 @@ class WriterLock:
         self._folder_fd = folder_fd
         self._fd = fd
         self._quiet = -1
-        state = files.fstat(fd)
-        self._identity = (state.st_dev, state.st_ino)
-        self.number = 0
-        self._content = b""
-        self._write(number)
+        self.number, self._content, self._identity = said
 
     # --- getting it ---------------------------------------------------------------------------------------------
 
@@ -76,7 +82,7 @@ class WriterLock:
             fd = files.open_(folder + "/writer.lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, files.FILE_MODE)
             with _closing_on_error(fd):
                 files.flock(fd, files.LOCK_EX | files.LOCK_NB)
-                return cls(final, session, folder_fd, fd, 1)
+                return cls(final, session, folder_fd, fd, _say(fd, 1))
 
     @classmethod
     def acquire(cls, folder: str, session: str, *, floor: int, wait: float = _HOLD) -> WriterLock:
@@ -102,8 +108,9 @@ class WriterLock:
                     except BlockingIOError:
                         raise _locked(session, _read(fd)) from None
                     if _leads_to(path, fd):
-                        return cls(folder, session, folder_fd, fd, max(floor, _number(_read(fd))) + 1)
-                files.close(fd)  # it was replaced or the session was moved away since the open: look again
+                        said = _say(fd, max(floor, _number(_read(fd))) + 1)
+                        return cls(folder, session, folder_fd, fd, said)
+                files.let_go(fd)  # it was replaced or the session was moved away since the open: look again
 
     @classmethod
     def take_over(cls, folder: str, session: str, *, floor: int, wait: float = _HOLD) -> WriterLock:
@@ -122,16 +129,16 @@ class WriterLock:
                 with _closing_on_error(fd):
                     try:
                         files.flock(fd, files.LOCK_EX | files.LOCK_NB)
-                        lock = cls(folder, session, folder_fd, fd, number)
+                        said = _say(fd, number)
                         files.rename(beside, path)
-                        return lock
+                        return cls(folder, session, folder_fd, fd, said)
                     except (FileNotFoundError, BlockingIOError):
                         pass  # somebody took it for a leftover in the instant before it was locked
                     except BaseException:
                         with suppress(OSError):  # the first failure is the one to report
                             files.unlink(beside)
                         raise
-                files.close(fd)
+                files.let_go(fd)
         raise Locked("others are taking over this session at the same time", session=session)
 
     # --- holding it ---------------------------------------------------------------------------------------------
@@ -180,15 +187,7 @@ class WriterLock:
 
     def renumber(self, number: int) -> None:
         """Say a new number, with a new nonce, in the same file. Raises OSError."""
-        self._write(number)
-
-    def _write(self, number: int) -> None:
-        content = _Content(number, secrets.token_hex(8), os.getpid(), socket.gethostname())
-        raw = msgspec.json.encode(content) + b"\n"
-        if files.pwrite(self._fd, raw, 0) != len(raw):
-            raise OSError(28, "writer.lock could not be written")
-        files.ftruncate(self._fd, len(raw))
-        self.number, self._content = number, raw
+        self.number, self._content, self._identity = _say(self._fd, number)
 
     def release(self) -> None:
         """Let go. The file stays, and the number in it. Idempotent."""
@@ -196,8 +195,10 @@ class WriterLock:
             fd = getattr(self, name)
             setattr(self, name, -1)
             if fd >= 0:
-                with suppress(OSError):  # closed or not, there is nothing more to do
-                    files.close(fd)
+                files.let_go(fd)
+
+    def __del__(self) -> None:
+        self.release()
 
 
 @contextmanager
@@ -225,9 +226,19 @@ def _closing_on_error(fd: int) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # the first failure is the one to report
-            files.close(fd)
+        files.let_go(fd)
         raise
+
+
+def _say(fd: int, number: int) -> _Said:
+    """Write a lock file's content, with a nonce of its own. Raises OSError."""
+    content = _Content(number, secrets.token_hex(8), os.getpid(), socket.gethostname())
+    raw = msgspec.json.encode(content) + b"\n"
+    if files.pwrite(fd, raw, 0) != len(raw):
+        raise OSError(ENOSPC, "the lock could not be written")
+    files.ftruncate(fd, len(raw))
+    state = files.fstat(fd)
+    return _Said(number, raw, (state.st_dev, state.st_ino))
 
 
 def _leads_to(path: str, fd: int) -> bool:
@@ -299,4 +310,4 @@ def _unlink_unlocked(path: str) -> None:
     except BlockingIOError:
         pass  # a take-over in progress
     finally:
-        files.close(fd)
+        files.let_go(fd)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -100,7 +99,7 @@ class LogFile:
     def _current_size(self) -> int:
         try:
             state = files.stat(self._path)
-        except FileNotFoundError:  # moved to the trash; what is open can be read on
+        except (FileNotFoundError, NotADirectoryError):  # moved to the trash; what is open can be read on
             return files.fstat(self._fd).st_size
         if (state.st_dev, state.st_ino) != self._identity:
             self._reopen()
@@ -110,25 +109,26 @@ class LogFile:
     def _reopen(self) -> None:
         """The file was replaced: go on in the new one if it starts with what was read of the old one."""
         former, header = self._head, self.header
-        last = self._last_line(self._body, former.size)[1] if former.size > self._body else None
+        start = self._last_line(self._body, former.size)[0]
+        last = self._pread(former.size - start, start)
         try:
             fd = files.open_(self._path, self._flags)
         except FileNotFoundError:  # and now it is gone
             return
         self._let_go()
         self._fd = fd
-        self._adopt()
-        if last is not None:
-            last += b"\n"
-        if self.header != header or (last and self._pread(len(last), former.size - len(last)) != last):
-            raise self._kill(
-                Corrupt(
+        try:
+            self._adopt()
+            # The chain of hashes makes the last line stand for all before it.
+            if self.header != header or self._pread(len(last), start) != last:
+                raise Corrupt(
                     "the log was replaced by one that does not start with what was read before",
                     hint="open the session again",
                     session=self._session,
                     path=self._path,
                 )
-            )
+        except OnwardError as error:
+            raise self._kill(error) from None
         self._head = former
 
     def _advance(self, size: int) -> None:
@@ -316,12 +316,10 @@ class LogFile:
     def _let_go(self) -> None:
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            with suppress(OSError):  # read-only: nothing can be lost
-                files.close(fd)
+            files.let_go(fd)
         index = getattr(self, "_index", None)
         if index is not None:
-            with suppress(OSError):
-                index.close()
+            index.close()
 
     def close(self) -> None:
         """Release everything. Idempotent."""
