@@ -17,7 +17,7 @@ from onward.log.catalogue import Catalogue
 from onward.log.fsck import Problem
 from onward.log.memory import MemoryBackend
 from onward.log.mend import LOST
-from onward.model.event import Cut, Draft, Event, Origin, SourceFile, decode_event, encode, replace, seal, view
+from onward.model.event import Cut, Draft, Event, Origin, SourceFile, encode, replace, seal, view
 from wrecks import Store
 
 LONG = "long " * 5_000
@@ -422,16 +422,25 @@ def test_a_fork_whose_parent_is_damaged_gets_a_copy_of_what_is_left_of_it(store:
     assert len(events) == 7
 
 
-def test_a_parent_damaged_behind_the_cut_is_sound_for_the_fork(store: Store) -> None:
+def test_a_parent_damaged_behind_the_cut_is_a_problem_of_the_fork_whose_prefix_is_copied(store: Store) -> None:
     _family(store)
     _put(6, _zeroes)(store)
-    assert _problems(store, "child") == []
+    assert _problems(store, "child") == [("parent", 1, 4)]
+    saved = store.salvage("child")
+    assert saved.lost == []
+    assert [event.seq for event in store.events("new")] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_fork_that_is_damaged_itself_stays_a_fork(store: Store) -> None:
+    _family(store)
     store.edit("child", lambda data: data.replace(b"yours", b"youth"))
+    store.edit("s1", lambda data: data + b'{"seq":8')  # A parent's torn end is no damage.
+    assert _problems(store, "child") == [("hash", 3, 6)]
     store.salvage("child")
     reader = store.backend.reader("new")
     assert reader.header.parent.session == "s1"  # type: ignore[union-attr]
-    assert [decode_event(line.raw).type for line in reader.lines(0)] == ["user/message"]
     reader.close()
+    assert [event.seq for event in store.events("new")] == [0, 1, 2, 3, 4, 5]
     assert _problems(store, "new") == []
 
 

@@ -178,7 +178,7 @@ class _Check:
                     self._at(kept, "index", f"log.idx says that the line is at byte {index[at]}")
         if mender is None and not looked.unsupported:
             self._inherited(looked)
-        if index is not None and looked.header is not None and not looked.damaged and not wrong_index:
+        if index is not None and not looked.flaws and not wrong_index:
             count = looked.next_seq - looked.first_seq
             if len(index) > count:
                 self._flaws.append(

@@ -141,7 +141,8 @@ class Prefix:
                 self.problems.append(
                     f"event {header.parent.seq} of {header.parent.session} is not the one that it was forked from"
                 )
-        while self.mender.state.next_seq < first_seq:
+        # A sound prefix ends at the cut; what is missing behind that the fork has lost of its own.
+        while (self.problems or not self.ancestors) and self.mender.state.next_seq < first_seq:
             self.mender.lose("inherited from a session that is gone or damaged")
         self.mender.inherit()
 
@@ -150,22 +151,19 @@ class Prefix:
         mender = self.mender
         with opened(backend, ancestor.session) as where:
             looked = survey(where, ancestor.session)
-            last, damaged = b"", False
+            last = b""
             for kept in looked.lines():
+                if looked.damaged:
+                    break  # Also behind the cut: no reader opens a log that is damaged before its end.
                 if kept.seq >= ancestor.stop:
-                    break
-                damaged = looked.damaged
-                if damaged:
-                    break
+                    continue
                 try:
                     mender.take(kept.raw)
                 except Refused as error:
                     self.problems.append(f"event {kept.seq} of {ancestor.session} breaks a rule: {error.message}")
                     mender.lose()
                 last = kept.raw[-18:-2]
-                if kept.seq + 1 == ancestor.stop:
-                    break
-            if damaged or mender.state.next_seq < ancestor.stop:
+            if looked.damaged or mender.state.next_seq < ancestor.stop:
                 self.problems.append(f"the session {ancestor.session}, which it was forked from, is damaged")
             if not last and looked.header is not None:
                 last = looked.header.hash.encode()

@@ -109,7 +109,7 @@ class _Salvage:
         if self._detached:
             seqs = [self._note(kept) for _, kept in inherited_lines(backend, self._prefix.ancestors)] + seqs
             self._named.sort()
-        self._gaps = _gaps(seqs, 0 if self._detached else self.survey.first_seq)
+        self._gaps = _gaps(seqs, 0 if self._detached else self._prefix.mender.state.next_seq)
         self.header = self._header()
 
     def _note(self, kept: Kept) -> int:

@@ -82,7 +82,6 @@ class Survey:
                 yield Kept(place.line, place.seq, place.offset, event, True)
         if end < self._size:
             known = previous if self.header_trusted else None
-            self.damaged = True
             yield from self._behind(end, line, known, raw if line >= 2 else b"")
         self.flaws.sort(key=lambda flaw: (flaw.offset or 0, flaw.line or 0))
         self.left.sort()
@@ -91,6 +90,7 @@ class Survey:
         wreck = Wreck(
             self._read, self._size, start=start, line=line, seq=self.next_seq, previous=previous, header=header
         )
+        self.damaged = wreck.damaged
         yield from wreck.lines()
         self.next_seq = wreck.next_seq
         self.header_trusted = self.header_trusted or wreck.vouched

@@ -123,6 +123,7 @@ class Wreck:
     """A log from its first bad line on. Iterate `lines()` first; the attributes are complete after it.
 
     Attributes:
+        damaged: whether there is more than a torn end.
         flaws: everything that is wrong, in no order.
         left: the bytes that belong to no kept line.
         lost: seqs that no line has, as (first, last) ranges, up to the last kept line.
@@ -150,6 +151,7 @@ class Wreck:
         self._previous, self._line = previous, line - 1
         self._places = [place for place, _ in physical(read, start, size, line)]
         self._set_torn_end_aside()
+        self.damaged = bool(self._places)
         self._count = len(self._places)
         self._used: set[int] = set()
         self._by_seq: dict[int, list[int]] = {}
