@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 import builders
 import dsh_strict
-from dsh_logs import TURN, Log, again, check, draft, end, rows, source, start
-from dsh_samples import bracket, file_of, head, read, replacing, user
+from dsh_logs import TURN, Log, again, check, draft, end, rows, source, start, types
+from dsh_samples import assistant, bracket, file_of, head, read, replacing, text, user
 from onward.model.event import APPEND, replace
 
 
@@ -76,6 +76,46 @@ def test_a_path_without_some_of_the_source_s_nodes_gets_a_fresh_file_of_that_pat
     assert [loss.seq for loss in rendered.loss] == [None, None]
     said = next(row for row in rows(rendered) if row["type"] == "user/message")
     assert said["data"]["id"] == "u-1"
+
+
+def test_streamed_pieces_are_written_anew_where_a_fresh_file_of_version_0_has_them():
+    packed = {"turn": 1, "step": 1, "index": 0, "dt": [1, 1], "texts": ["a", "b", "c"]}
+    named = {"turn": 1, "step": 1, "index": 1, "id": "c", "name": "bash", "dt": [1], "args": ["{", "}"]}
+    finish = {"type": "finish", "reason": {"kind": "stop"}}
+    first = file_of(
+        head(0),
+        bracket("plan/mode", active=True),
+        bracket("turn/start", turn=1),
+        bracket("step/start", turn=1, step=1),
+        {"type": "text-chunks", "seq0": 3, "time0": 1000, "data": packed},
+        {"type": "tool-call-chunks", "seq0": 6, "time0": 1000, "data": named},
+        bracket("assistant/chunk", turn=1, step=1, chunk=finish),
+        assistant(*text("abc")) | {"sourceEventSeqs": [3, 4, 5, 6, 7, 8]},
+        user("cut off"),
+    )
+    log = Log(first)
+    log.add(draft("branch/move", {"name": "main", "node": 9}), builders.user("on"))
+    rendered = check(log)
+    chunks = [row for row in rows(rendered) if row["type"] == "assistant/chunk"]
+    assert [row["data"]["chunk"] for row in chunks] == [
+        *({"type": "text-delta", "index": 0, "text": piece} for piece in "abc"),
+        *(
+            {"type": "tool-call-delta", "index": 1, "id": "c", "name": "bash", "argumentsDelta": piece}
+            for piece in "{}"
+        ),
+        finish,
+    ]
+    said = next(row for row in rows(rendered) if row["type"] == "assistant/message")
+    assert said["sourceEventSeqs"] == [row["seq"] for row in chunks]
+
+
+def test_a_fork_of_a_compacted_session_has_the_compaction_written_anew():
+    raw = builders.shared("sessions", "dsh", "v0", "headless-agent--compaction-recovery--session.jsonl").read_bytes()
+    log = Log(raw)
+    log.kept = None
+    rendered = log.add(*TURN).render()
+    assert "compaction/summary" in types(rendered)
+    assert again(rendered).plain == log.plain()
 
 
 def test_a_system_message_has_no_place_before_version_3_and_goes_into_the_next_request():

@@ -106,13 +106,14 @@ def _chunk(event: Event) -> tuple[str, Any] | None:
     chunk = kept.pop("chunk", None)
     blocks = event.data.get("blocks")
     if chunk is None and blocks:
-        block = blocks[0]
+        block = dict(blocks[0])
+        index = {"index": block["index"]} if "index" in block else {}
         if block["type"] == "tool_call":
             name = {"name": block["name"]} if "name" in block else {}
-            call = {"type": "tool-call-delta", **kept, "id": block["call_id"], **name}
+            call = {"type": "tool-call-delta", **index, "id": block["call_id"], **name, **kept}
             chunk = {**call, "argumentsDelta": block["arguments"]}
         else:
-            chunk = {"type": f"{block['type']}-delta", **kept, "text": block["text"]}
+            chunk = {"type": f"{block['type']}-delta", **index, "text": block["text"], **kept}
     return None if chunk is None else ("assistant/chunk", {**place, "chunk": chunk})
 
 

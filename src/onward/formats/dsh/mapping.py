@@ -20,6 +20,7 @@ from onward.formats.dsh.blocks import (
     with_meta,
 )
 from onward.formats.dsh.rows import Malformed, Row
+from onward.formats.dsh.stream import finish_of, piece_of, stop_of
 
 REASONS = frozenset({"completed", "aborted", "blocked", "error", "max-tokens", "interrupted", "forked"})
 OUTCOMES = {"allowed-once": "allowed", "rejected": "rejected", "cancelled": "cancelled", "unavailable": "unavailable"}
@@ -46,7 +47,7 @@ class Mapper:
     def __init__(self, seq_of: Callable[[int], int | None]) -> None:
         self._seq_of = seq_of
         self._asked: dict[str, dict[str, Any]] = {}
-        self._finish: dict[tuple[Any, Any], str] = {}
+        self._finish: dict[tuple[int, int], str] = {}
         self._compactions: dict[str, int] = {}
         self._calls: dict[int, str] = {}
 
@@ -80,7 +81,7 @@ class Mapper:
         reason = data.get("reason")
         kind = reason.get("kind") if type(reason) is dict else None
         out = _numbers(data, "turn")
-        known = kind in REASONS
+        known = type(kind) is str and kind in REASONS
         out["reason"] = kind if known else "error"
         found = extras(data, "turn", "reason")
         if type(reason) is dict:
@@ -130,7 +131,7 @@ class Mapper:
             out["usage"] = usage
         if data.get("interrupted") is True:
             out["interrupted"] = True
-        stop = self._finish.pop((data.get("turn"), data.get("step")), None) or _finish_of(data.get("stream"))[0]
+        stop = self._finish.pop(_place(data), None) or finish_of(data.get("stream"))[0]
         if stop is not None:
             out["stop"] = stop
         return Mapped("assistant/message", with_meta(out, found))
@@ -139,28 +140,22 @@ class Mapper:
         chunk = data.get("chunk")
         if type(chunk) is not dict:
             raise Malformed("a chunk is not an object")
-        kind = chunk.get("type")
         found = extras(data, "chunk")
         out: dict[str, Any] = {}
-        if kind in ("text-delta", "reasoning-delta") and type(chunk.get("text")) is str:
-            out["blocks"] = [{"type": kind.removesuffix("-delta"), "text": chunk["text"]}]
-            found |= extras(chunk, "type", "text")
-        elif kind == "tool-call-delta" and type(chunk.get("argumentsDelta")) is str:
-            block = {"type": "tool_call", "call_id": chunk.get("id", ""), "arguments": chunk["argumentsDelta"]}
-            if "name" in chunk:
-                block["name"] = chunk["name"]
-            out["blocks"] = [block]
-            found |= extras(chunk, "type", "id", "name", "argumentsDelta")
+        piece, rest = piece_of(chunk)
+        if piece is not None:
+            out["blocks"] = [piece]
+            found |= rest
         else:
             found["chunk"] = chunk
-            if kind == "usage" and (usage := usage_in(chunk.get("usage"))) is not None:
+            if chunk.get("type") == "usage" and (usage := usage_in(chunk.get("usage"))) is not None:
                 out["usage"] = usage
-            elif kind == "finish" and (stop := _stop(chunk)) is not None:
-                self._finish[data.get("turn"), data.get("step")] = stop
+            elif chunk.get("type") == "finish" and (stop := stop_of(chunk)) is not None:
+                self._finish[_place(data)] = stop
         return Mapped("assistant/partial", with_meta(out, found))
 
     def _attempt(self, row: Row, data: dict[str, Any], seq: int) -> Mapped:
-        _, usage, failure = _finish_of(data.get("stream"))
+        _, usage, failure = finish_of(data.get("stream"))
         out: dict[str, Any] = {}
         if usage is not None:
             out["usage"] = usage
@@ -230,7 +225,7 @@ class Mapper:
     def _decided(self, row: Row, data: dict[str, Any], seq: int) -> Mapped:
         id_, outcome = data.get("id"), data.get("outcome")
         asked = self._asked.get(id_) if type(id_) is str else None
-        if asked is None or outcome not in OUTCOMES:
+        if asked is None or type(outcome) is not str or outcome not in OUTCOMES:
             return self.foreign(row)
         return Mapped("tool/approval", with_meta({**asked, "outcome": OUTCOMES[outcome]}, extras(data, "outcome")))
 
@@ -357,6 +352,11 @@ def _numbers(data: dict[str, Any], key: str) -> dict[str, Any]:
     return {key: data[key]} if whole(data.get(key)) else {}
 
 
+def _place(data: dict[str, Any]) -> tuple[int, int]:
+    turn, step = data.get("turn"), data.get("step")
+    return (turn, step) if type(turn) is int and type(step) is int else (0, 0)
+
+
 def _model(data: dict[str, Any]) -> dict[str, Any]:
     model: dict[str, Any] = {}
     if type(data.get("provider")) is str:
@@ -376,25 +376,3 @@ def _item(todo: Any) -> dict[str, Any]:
     text, status = todo.get("content"), STATUSES.get(str(todo.get("status")))
     out = {"text": text if type(text) is str else "", "status": status or "pending"}
     return with_meta(out, extras(todo, "content", *(["status"] if status else [])))
-
-
-def _stop(chunk: dict[str, Any]) -> str | None:
-    reason = chunk.get("reason")
-    kind = reason.get("kind") if type(reason) is dict else None
-    return kind if type(kind) is str else None
-
-
-def _finish_of(stream: Any) -> tuple[str | None, dict[str, Any] | None, dict[str, Any] | None]:
-    """How a stream record ended: stop reason, usage, failure; None for what it does not say."""
-    stop = usage = failure = None
-    for item in stream if type(stream) is list else ():
-        chunk = item.get("chunk") if type(item) is dict else None
-        if type(chunk) is not dict:
-            continue
-        if chunk.get("type") == "usage":
-            usage = usage_in(chunk.get("usage"))
-        elif chunk.get("type") == "finish":
-            stop = _stop(chunk)
-            reason = chunk.get("reason")
-            failure = failure_in(reason.get("failure")) if type(reason) is dict else None
-    return stop, usage, failure

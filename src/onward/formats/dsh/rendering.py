@@ -37,6 +37,7 @@ class Renderer:
         self.foreign: dict[int, int] = {}
         self._asked: set[str] = set()
         self._compaction: tuple[str, int] | None = None
+        self._awaited: Event | None = None
 
     # --- the part of a log that its source's own lines stand for ------------------------------------------------
 
@@ -148,6 +149,11 @@ class Renderer:
         else:
             self.journal.numbers[event.seq] = self.journal.row(*row, event.time)
 
+    def finish(self) -> None:
+        """Close what was only implied."""
+        self._give_up_summary()
+        self.journal.close()
+
     # --- compaction ---------------------------------------------------------------------------------------------
 
     def _compaction_start(self, event: Event) -> None:
@@ -161,6 +167,7 @@ class Renderer:
         return self._compaction
 
     def _compaction_end(self, event: Event) -> None:
+        self._give_up_summary()
         end = msgspec.convert(event.data, CompactionEnd)
         self._end_compaction(event.time, {"error": failure_out(end.error)} if end.error else {})
 
@@ -171,14 +178,21 @@ class Renderer:
             self._compaction = None
 
     def _foreign_summary(self, event: Event) -> None:
-        """A summary of the Harness's own, whose place on the surface the message behind it takes."""
-        listed = found(event).get("shadowedSeqs")
-        gone = [self.renumbered(number) for number in listed] if type(listed) is list else []
-        known = [number for number in gone if number is not None]
-        if not known or len(known) != len(gone) or self._compaction is None:
-            self.journal.lose(event, "what it shadowed is not in the file")
-            return
-        self.journal.numbers[event.seq] = self._write_summary(event, self._compaction[0], known)
+        """A summary of the Harness's own: it is written before the message that takes its place on the surface."""
+        self._awaited = event
+
+    def _give_up_summary(self) -> None:
+        if self._awaited is not None:
+            self.journal.lose(self._awaited, "nothing takes its place on the surface")
+            self._awaited = None
+
+    def _claimed(self, event: Event) -> Event | None:
+        """The summary of the Harness's own that this event puts on the surface."""
+        summary = self._awaited
+        if summary is None or summary.seq not in event.sources:
+            return None
+        self._awaited = None
+        return summary
 
     def _write_summary(self, event: Event, id_: str, gone: list[int]) -> int:
         summary = msgspec.convert(event.data, CompactionSummary)
@@ -203,9 +217,10 @@ class Renderer:
         puts, gone = self.surface.plan(event)
         cited: list[int] = []
         alone = self._compaction is None
-        if event.type == "compaction/summary" and gone:
+        summary = event if event.type == "compaction/summary" else self._claimed(event)
+        if summary is not None and gone:
             id_, start = self._compaction or self._begin_compaction(None, event.time)
-            cited = [start, self._write_summary(event, id_, gone)]
+            cited = [start, self._write_summary(summary, id_, gone)]
             self.surface.compaction = id_
         self.surface.write(puts, event, cited)
         self.surface.compaction = None

@@ -62,7 +62,7 @@ def render(view: ExportView) -> Rendered:
                 elsewhere += 1
         elif event.about is UNSET or event.about in inside:
             renderer.fact(event)
-    journal.close()
+    renderer.finish()
     if elsewhere:
         journal.lose(None, f"{elsewhere} events of other branches")
     lines = [*kept.lines, *journal.lines] if kept is not None and fits else journal.lines
