@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import UNSET
 
-from onward.errors import NotFound, Refused, Usage
+from onward.errors import LeaseLost, NotFound, Refused, StorageFailed, Usage
 from onward.forking import first_lines, fork_point
 from onward.log import opening
 from onward.log.backend import Backend
@@ -370,8 +370,13 @@ class Store:
 
     def closing(self, log: Log) -> None:
         """A session is about to close."""
-        if log.writer is not None and log.saved != log.state.next_seq and not log.finished:
+        if log.writer is None or log.saved == log.state.next_seq or log.finished:
+            return
+        try:
             self.save(log)
+        except (LeaseLost, StorageFailed):
+            # The writer is finished, which its last append has said. What the catalogue has is older, not wrong.
+            return
 
     # --- the rest -----------------------------------------------------------------------------------------------
 

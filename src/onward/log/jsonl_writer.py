@@ -276,7 +276,8 @@ class JsonlWriter(JsonlReader):
             self._kill(error)
             raise
         except OSError as error:
-            raise files.refusal("look at the lock", self._path, error, session=self._session) from error
+            # The lines are in the file, and whether they may be acknowledged cannot be found out.
+            raise self._poison("look at the lock", error) from error
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
