@@ -97,6 +97,17 @@ def test_leftovers_of_a_crashed_creation_are_no_session_and_go_away(backend: Jso
     assert not left.exists() and len(list(backend.sessions())) == 2
 
 
+def test_erasing_leaves_no_byte_behind_also_of_an_erasure_that_crashed(backend: JsonlBackend, tmp_path: Path):
+    written(backend)
+    trash = tmp_path / "home" / "local" / "trash"
+    (trash / ".erased" / "s0.0123").mkdir(parents=True)
+    (trash / ".erased" / "s0.0123" / "log.jsonl").write_bytes(b"secret")
+    backend.trash("s1")
+    assert [found.id for found in backend.trashed()] == ["s1"]
+    backend.erase("s1")
+    assert [path for path in trash.rglob("*") if path.is_file()] == [] and list(backend.trashed()) == []
+
+
 def test_what_is_no_session_is_not_listed(backend: JsonlBackend, tmp_path: Path):
     written(backend)
     sessions = tmp_path / "home" / "local" / "sessions"

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import ENOSPC
+from errno import EINVAL, ENOSPC, ENOTSUP, ENOTTY
 from pathlib import Path
 
 from onward.errors import StorageFailed
@@ -46,7 +46,12 @@ if sys.platform == "darwin":  # fsync there reaches only the drive's cache
 
     def fsync(fd: int) -> None:
         """Bring a file or directory to the disk."""
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in (ENOTSUP, EINVAL, ENOTTY):
+                raise
+            os.fsync(fd)  # a file system that does not know the other call
 
     fdatasync = fsync
 else:

@@ -238,9 +238,12 @@ class JsonlBackend:
             with suppress(FileExistsError):
                 files.mkdir(beside, files.DIR_MODE)
             # Renamed first, so that a crash leaves no half session that still seems to be one.
-            files.rename(f"{self._trash}/{session}", f"{beside}/{session}.{secrets.token_hex(4)}")
+            doomed = f"{beside}/{session}.{secrets.token_hex(4)}"
+            files.rename(f"{self._trash}/{session}", doomed)
             files.sync_path(self._trash)
-            shutil.rmtree(beside)
+            shutil.rmtree(doomed)
+            for name in os.listdir(beside):  # noqa: PTH208 - what a crash left; perhaps another process is at it
+                shutil.rmtree(f"{beside}/{name}", ignore_errors=True)
 
     # --- order and durability -----------------------------------------------------------------------------------
 

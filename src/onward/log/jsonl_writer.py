@@ -30,6 +30,9 @@ INDEX_EVERY = 1 << 24
 """Bytes of new lines after which the index is extended without waiting for `close`."""
 
 
+_NEWLINE = 0x0A
+
+
 class JsonlWriter(JsonlReader):
     """Holds a session's lock and appends to its log. See `protocol.LogWriter`.
 
@@ -160,12 +163,17 @@ class JsonlWriter(JsonlReader):
         """See `LogWriter.append`."""
         if not lines:
             return
-        data = lines[0] + b"\n" if len(lines) == 1 else b"%b\n" % b"\n".join(lines)
+        first = lines[0]
+        if len(lines) == 1:
+            data, broken = first + b"\n", _NEWLINE in first
+        else:
+            data = b"%b\n" % b"\n".join(lines)
+            broken = data.count(b"\n") != len(lines)
         with self._writing:
             if self._dead is not None:
                 raise self._dead()
             _, _, size = head = self._head
-            if data.count(b"\n") != len(lines) or not data.startswith(b'{"seq":%d,' % head.next_seq):
+            if broken or not first.startswith(b'{"seq":%d,' % head.next_seq):
                 raise ValueError(f"not the lines from seq {head.next_seq} on")
             end = size + len(data)
             fd, check = self._fd, self._lock.check
