@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 demo: setup
-	@$(BIN)/python -m onward.cli.demo
+	@$(BIN)/python -m onward.cli.demo .demo
 
 lint: setup
 	$(BIN)/ruff check .

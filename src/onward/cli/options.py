@@ -54,6 +54,11 @@ def _set_home(ctx: click.Context, _: click.Parameter, value: Path | None) -> Non
         ctx.ensure_object(Given).home = value
 
 
+def examples(*lines: str) -> str:
+    """The epilog of a command: lines that can be typed as they stand."""
+    return "\n".join(["\b", "Examples:" if len(lines) > 1 else "Example:", *(f"  {line}" for line in lines)])
+
+
 def home_option(function: F) -> F:
     """`--home DIR`, before or behind the command's name."""
     return click.option(

@@ -1,4 +1,4 @@
-"""Printing: one JSON document, or tables, trees and text for people. Rich is imported only for a terminal."""
+"""Printing: one JSON document, or tables, trees and text for people. Rich is imported for a terminal only."""
 
 from __future__ import annotations
 
@@ -59,7 +59,15 @@ def when(milliseconds: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its heading, whether it is of numbers, how many cells it may take (0 = any), rich's style."""
+    """A column.
+
+    Attributes:
+        name: its heading.
+        number: set to the right, whole numbers in groups of three.
+        limit: how many cells it may take (0 = as many as it needs). Only columns with a limit give way on a narrow
+            terminal: an id or a number that is cut is of no use.
+        style: rich's, on a terminal.
+    """
 
     name: str
     number: bool = False
@@ -67,30 +75,48 @@ class Column:
     style: str = ""
 
 
+GAP = 2
+NARROW = 8
+"""Cells that a column with a limit keeps, however narrow the terminal is."""
+
+
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows under headings. None is shown as nothing; limits hold for plain text and terminals alike."""
-    cells = [[_cell(value, column) for value, column in zip(row, columns, strict=True)] for row in rows]
+    """Print rows under headings. None is shown as nothing."""
+    cells = [[column.name.upper() for column in columns]]
+    cells += [[_cell(value, column) for value, column in zip(row, columns, strict=True)] for row in rows]
+    widths = [max(cells_of(row[at]) for row in cells) for at in range(len(columns))]
     console = _console()
+    if console is not None:
+        _narrow(widths, columns, console.width)
+    lines = [
+        [_set(text, width, column) for text, width, column in zip(row, widths, columns, strict=True)] for row in cells
+    ]
     if console is None:
-        _plain_table(columns, cells)
+        _write("".join((" " * GAP).join(line).rstrip() + "\n" for line in lines))
         return
-    from rich.table import Table
     from rich.text import Text
 
-    out = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        # A column of ids or numbers that is cut is of no use; text gives way.
-        out.add_column(
-            Text(column.name),
-            justify="right" if column.number else "left",
-            style=column.style,
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=None if column.limit else max([len(column.name), *(len(row[len(out.columns)]) for row in cells)]),
-        )
-    for row in cells:
-        out.add_row(*(Text(cell) for cell in row))
-    console.print(out)
+    for number, line in enumerate(lines):
+        parts = [(text, "bold" if number == 0 else column.style) for text, column in zip(line, columns, strict=True)]
+        console.print(Text(" " * GAP).join(Text(*part) for part in parts), no_wrap=True, overflow="ignore", crop=False)
+
+
+def _narrow(widths: list[int], columns: Sequence[Column], room: int) -> None:
+    """Take cells from the widest column that may give some, until the row fits or nothing more can be had."""
+    while sum(widths) + GAP * (len(widths) - 1) > room:
+        giving = [at for at, column in enumerate(columns) if column.limit and widths[at] > NARROW]
+        if not giving:
+            return
+        widths[max(giving, key=widths.__getitem__)] -= 1
+
+
+def _set(text: str, width: int, column: Column) -> str:
+    if cells_of(text) > width:
+        while cells_of(text) > width - 1:
+            text = text[:-1]
+        text += "…"
+    gap = " " * (width - cells_of(text))
+    return gap + text if column.number else text + gap
 
 
 def _cell(value: Any, column: Column) -> str:
@@ -98,21 +124,6 @@ def _cell(value: Any, column: Column) -> str:
         return ""
     text = f"{value:,}" if column.number and type(value) is int else str(value)
     return one_line(text, column.limit or 400)
-
-
-def _plain_table(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> None:
-    widths = [
-        max([len(column.name), *(cells_of(row[at]) for row in cells)] if cells else [len(column.name)])
-        for at, column in enumerate(columns)
-    ]
-    lines = []
-    for row in [[column.name.upper() for column in columns], *cells]:
-        parts = []
-        for text, width, column in zip(row, widths, columns, strict=True):
-            gap = " " * (width - cells_of(text))
-            parts.append(gap + text if column.number else text + gap)
-        lines.append("  ".join(parts).rstrip() + "\n")
-    _write("".join(lines))
 
 
 def cells_of(text: str) -> int:
@@ -169,9 +180,14 @@ def progress(name: str, size: int) -> Iterator[Callable[[int, int], None] | None
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def on_terminal() -> bool:
+    """Whether somebody reads the answer at once."""
+    return sys.stdout.isatty()
+
+
 def _console() -> Console | None:
     """Rich's console when stdout is a terminal, else None."""
-    if not sys.stdout.isatty():
+    if not on_terminal():
         return None
     from rich.console import Console
 

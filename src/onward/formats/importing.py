@@ -258,14 +258,16 @@ def _finish(log: Log, seqs: Sequence[int], reading: Reading, key: str, branch: s
     """Name the leaves that have no name, and bring the branch to the format's own current end."""
     state = log.state
     end = state.leaf(branch) if reading.current is None else seqs[reading.current]
+    # The time of the last record: an import is no news of the session.
+    time = log.chain.event(state.next_seq - 1).time if state.next_seq else None
     named = {end, *(leaf for name, leaf in state.branches.leaves.items() if name != branch)}
     lines = [
-        Draft(type="branch/create", data={"name": f"leaf-{leaf}", "node": leaf}, key=f"{key}leaf-{leaf}")
+        Draft(type="branch/create", data={"name": f"leaf-{leaf}", "node": leaf}, time=time, key=f"{key}leaf-{leaf}")
         for leaf in state.tree.leaves()
         if leaf not in named and f"leaf-{leaf}" not in state.branches.leaves
     ]
     if end != state.leaf(branch):
-        lines.append(Draft(type="branch/move", data={"name": branch, "node": end}, key=key + "current"))
+        lines.append(Draft(type="branch/move", data={"name": branch, "node": end}, time=time, key=key + "current"))
     if lines:
         log.append(lines, native=False, fold_inbox=False)
 

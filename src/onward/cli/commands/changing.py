@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onward.cli import output
-from onward.cli.options import Point, common, point_options, reading, session_argument, writing
+from onward.cli.options import Point, common, examples, point_options, reading, session_argument, writing
 from onward.errors import Usage
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Begin a session that goes on from another.",
-    epilog="Examples: `onward fork @`; `onward fork 0192 --node 40`; `onward fork @ --detach`",
+    epilog=examples("onward fork @", "onward fork 0192 --node 40", "onward fork @ --detach"),
 )
 @session_argument
 @click.option("--detach", is_flag=True, help="Copy the events instead of referring to them.")
@@ -51,7 +51,7 @@ def _cut(lineage: object, parent: object) -> int:
 
 @click.command(
     short_help="Name a place to go on from.",
-    epilog="Examples: `onward branch @ try-two`; `onward branch @ earlier --node 40`",
+    epilog=examples("onward branch @ try-two", "onward branch @ earlier --node 40"),
 )
 @session_argument
 @click.argument("name")
@@ -70,7 +70,7 @@ def branch(store: Store, session: str, name: str, node: int | None, as_json: boo
 
 @click.command(
     short_help="Move a branch to another node and make it the active one.",
-    epilog="Examples: `onward move @ main 40`; `onward move @ main start`",
+    epilog=examples("onward move @ main 40", "onward move @ main start"),
 )
 @session_argument
 @click.argument("branch")
@@ -104,7 +104,7 @@ def _place(node: int | None) -> str:
 
 @click.command(
     short_help="Bookmark a node.",
-    epilog="Examples: `onward label @ 40 'before the rewrite'`; `onward label @ 40 ''` takes it away",
+    epilog=examples("onward label @ 40 'before the rewrite'", "onward label @ 40 ''"),
 )
 @session_argument
 @click.argument("seq", metavar="SEQ", type=int)
@@ -121,7 +121,7 @@ def label(store: Store, session: str, seq: int, text: str, as_json: bool) -> Non
         output.say(f"node {seq}: {text}" if text else f"node {seq} has no label any more")
 
 
-@click.command(short_help="Give a session a title.", epilog="Example: `onward title @ 'Port the theme selector'`")
+@click.command(short_help="Give a session a title.", epilog=examples("onward title @ 'Port the theme selector'"))
 @session_argument
 @click.argument("text")
 @common
@@ -136,7 +136,7 @@ def title(store: Store, session: str, text: str, as_json: bool) -> None:
         output.say(answer["title"] or "no title any more")
 
 
-@click.command(short_help="Move a session to the trash.", epilog="Example: `onward delete 0192f0`")
+@click.command(short_help="Move a session to the trash.", epilog=examples("onward delete 0192f0"))
 @session_argument
 @common
 def delete(store: Store, session: str, as_json: bool) -> None:
@@ -149,7 +149,7 @@ def delete(store: Store, session: str, as_json: bool) -> None:
         output.say(f"{id_} is in the trash: {path}")
 
 
-@click.command(short_help="Erase what is in the trash.", epilog="Example: `onward purge --yes`")
+@click.command(short_help="Erase what is in the trash.", epilog=examples("onward purge --yes"))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @common
 def purge(store: Store, yes: bool, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onward.cli import output
-from onward.cli.options import Point, common, point_options, reading, session_argument
+from onward.cli.options import Point, common, examples, point_options, reading, session_argument
 from onward.errors import Refused, StorageFailed, Usage
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ COMING = ("claude-code", "codex", "html")
 
 @click.command(
     short_help="Write a session in another format.",
-    epilog="Examples: `onward export @ --to markdown | less`; `onward export @ --to pi --output session.jsonl --json`",
+    epilog=examples("onward export @ --to markdown | less", "onward export @ --to pi --output session.jsonl --json"),
 )
 @session_argument
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
-from onward.cli.options import common
+from onward.cli.options import common, examples
 from onward.errors import NotFound, OnwardError, Usage
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ COMING = ("claude-code", "codex")
 @click.command(
     "import",
     short_help="Take in session files of other agents.",
-    epilog="Examples: `onward import session.jsonl`; `onward import ~/.pi/agent/sessions/*/*.jsonl --json`",
+    epilog=examples("onward import session.jsonl", "onward import ~/.pi/agent/sessions/*/*.jsonl --json"),
 )
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from onward.cli import output
-from onward.cli.options import common
+from onward.cli.options import common, examples
 
 if TYPE_CHECKING:
     from onward.store import Store
 
 
-@click.command(short_help="Rebuild the list of sessions from their logs.", epilog="Example: `onward reindex`")
+@click.command(short_help="Rebuild the list of sessions from their logs.", epilog=examples("onward reindex"))
 @common
 def reindex(store: Store, as_json: bool) -> None:
     """Rebuild the catalogue, from which `onward sessions` lists. Nothing but time is lost without it."""

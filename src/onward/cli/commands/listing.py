@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from onward.cli import output
-from onward.cli.options import common
+from onward.cli.options import common, examples
 
 if TYPE_CHECKING:
     from onward.log.catalogue import Row
@@ -32,12 +33,15 @@ KEYS = (
 )
 """What a session is in a document; more of the row may follow."""
 
+SHORTEST = 13
+"""Characters of an id that a terminal shows at the least: our ids' time to the millisecond."""
+
 MORE = ("agent", "user", "repo", "source", "spawned", "events")
 
 
 @click.command(
     short_help="List sessions, newest first.",
-    epilog="Examples: `onward sessions --all`; `onward sessions --search '\"theme selector\" pi'`",
+    epilog=examples("onward sessions --all", "onward sessions --search '\"theme selector\" pi'"),
 )
 @click.option("--all", "every", is_flag=True, help="Of all projects, not only of the one that you are in.")
 @click.option(
@@ -54,7 +58,7 @@ def sessions(store: Store, every: bool, search: str | None, as_json: bool) -> No
     if as_json:
         output.document({"sessions": [row_document(row) for row in rows]})
     elif rows:
-        _print(rows, with_project=every)
+        _print(rows, store.catalogue.known(), with_project=every)
     if not rows:
         elsewhere = 0 if every else len(store.sessions(search=search))
         if elsewhere:
@@ -75,7 +79,24 @@ def row_document(row: Row) -> dict[str, Any]:
     return {name: getattr(row, name) for name in (*KEYS, *MORE)}
 
 
-def _print(rows: list[Row], *, with_project: bool) -> None:
+def _short(ids: Sequence[str], known: Iterable[str]) -> list[str]:
+    """The beginnings of ids, each long enough that no other known session begins so."""
+    every = sorted({*known, *ids})
+    places = {id_: at for at, id_ in enumerate(every)}
+
+    def length(id_: str) -> int:
+        near = every[max(places[id_] - 1, 0) : places[id_] + 2]
+        return max([SHORTEST, *(_shared(id_, other) + 1 for other in near if other != id_)])
+
+    return [id_[: length(id_)] for id_ in ids]
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _print(rows: list[Row], known: Iterable[str], *, with_project: bool) -> None:
     columns = [
         output.Column("session", style="cyan"),
         output.Column("updated"),
@@ -88,9 +109,10 @@ def _print(rows: list[Row], *, with_project: bool) -> None:
     if with_project:
         columns.insert(6, output.Column("project", limit=24))
     table = []
-    for row in rows:
+    ids = _short([row.session for row in rows], known) if output.on_terminal() else [row.session for row in rows]
+    for id_, row in zip(ids, rows, strict=True):
         cost = None if row.cost is None else f"${row.cost:.2f}"
-        cells = [row.session, output.when(row.updated), row.turns, row.tokens, cost, _came(row), row.title]
+        cells = [id_, output.when(row.updated), row.turns, row.tokens, cost, _came(row), row.title]
         if with_project:
             cells.insert(6, row.project)
         table.append(cells)

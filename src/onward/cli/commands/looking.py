@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
-from onward.cli.options import Point, common, point_options, reading, session_argument
+from onward.cli.options import Point, common, examples, point_options, reading, session_argument
 
 if TYPE_CHECKING:
     from onward.context.projection import Projection
@@ -19,7 +19,7 @@ ROLE_STYLES = {"user": "bold green", "assistant": "bold cyan", "tool": "yellow",
 
 @click.command(
     short_help="Show what was said and done.",
-    epilog="Examples: `onward show @`; `onward show 0192 --branch leaf-40`; `onward show @ --info`",
+    epilog=examples("onward show @", "onward show 0192 --branch leaf-40", "onward show @ --info"),
 )
 @session_argument
 @click.option("--info", is_flag=True, help="What the session is, counted, instead of what was said in it.")
@@ -66,7 +66,7 @@ def _indented(text: str, limit: int | None) -> str:
 
 @click.command(
     short_help="Show how a session branches.",
-    epilog="Examples: `onward tree @`; `onward tree @ --full`; `onward tree @ --json`",
+    epilog=examples("onward tree @", "onward tree @ --full", "onward tree @ --json"),
 )
 @session_argument
 @click.option("--full", is_flag=True, help="For people: every node, not only those that tell where one is.")
@@ -114,7 +114,7 @@ def _turns(view: View, branch: str) -> int:
 
 @click.command(
     short_help="Show what the model sees, and why.",
-    epilog="Examples: `onward context @`; `onward context @ --budget 20000`; `onward context @ --as openai --json`",
+    epilog=examples("onward context @", "onward context @ --budget 20000", "onward context @ --as openai --json"),
 )
 @session_argument
 @click.option("--budget", metavar="TOKENS", type=click.IntRange(min=1), help="Leave out what does not fit.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
-from onward.cli.options import Point, common, point_options
+from onward.cli.options import Point, common, examples, point_options
 from onward.errors import Usage
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ FIGURES = ("input", "output", "cache_read", "cache_write", "reasoning", "cost")
 
 @click.command(
     short_help="Sum up tokens and cost.",
-    epilog="Examples: `onward usage @ --by model`; `onward usage --all --by day`",
+    epilog=examples("onward usage @ --by model", "onward usage --all --by day"),
 )
 @click.argument("session", metavar="[SESSION]", required=False)
 @click.option("--all", "every", is_flag=True, help="All sessions of all projects.")

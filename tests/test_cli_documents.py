@@ -1,0 +1,268 @@
+"""The documents that scripts rely on: every command, every key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import Answer, document, harness_file, imported, onward, pi_file, program
+from onward import Store
+
+ROW = "session title project cwd path created updated turns messages tokens cost status origin parent"
+
+
+def keys(value: dict[str, Any], expected: str) -> None:
+    missing = set(expected.split()) - set(value)
+    assert not missing, f"missing: {missing}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def session(home: Path, tmp_path: Path) -> str:
+    return imported(home, pi_file(tmp_path))
+
+
+def test_import_says_what_came_in_and_what_did_not(home: Path, tmp_path: Path):
+    answer = onward(home, "import", pi_file(tmp_path), tmp_path / "absent", harness_file(tmp_path), "--json")
+    assert answer.code == 3
+    got = answer.document
+    keys(got, "imported failed")
+    for row in got["imported"]:
+        keys(row, "path session format version events messages branches new warnings")
+    assert [(row["format"], row["version"], row["events"], row["messages"]) for row in got["imported"]] == [
+        ("pi", 3, 25, 5),
+        ("dsh", 3, 18, 6),
+    ]
+    assert [row["branches"] for row in got["imported"]] == [2, 1]
+    (failed,) = got["failed"]
+    keys(failed, "path error code")
+    assert failed["code"] == "not-found" and failed["path"] == str(tmp_path / "absent")
+
+
+def test_importing_again_adds_only_what_is_new(home: Path, tmp_path: Path):
+    path = pi_file(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:10]))
+    first = document(home, "import", path)["imported"][0]
+    path.write_bytes(whole)
+    second = document(home, "import", path)["imported"][0]
+    third = document(home, "import", path)["imported"][0]
+    assert [row["new"] for row in (first, second, third)] == [9, 16, 0]
+    assert {row["session"] for row in (first, second, third)} == {first["session"]}
+    assert second["events"] == third["events"] == 25
+
+
+def test_warnings_of_an_import_name_the_line(home: Path, tmp_path: Path):
+    path = pi_file(tmp_path)
+    path.write_bytes(path.read_bytes() + b"{torn")
+    (row,) = document(home, "import", path)["imported"]
+    assert row["warnings"] and set(row["warnings"][0]) == {"line", "message"}
+    assert row["warnings"][0]["line"] == 27
+
+
+def test_sessions_lists_this_project_or_all(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    theirs = imported(home, pi_file(tmp_path))
+    with Store(home) as store:
+        here = store.create(cwd=tmp_path, title="Mine")
+        here.close()
+    mine = document(home, "sessions")
+    keys(mine, "sessions")
+    (row,) = mine["sessions"]
+    keys(row, ROW)
+    assert (row["session"], row["title"], row["cwd"]) == (here.id, "Mine", str(tmp_path))
+    every = document(home, "sessions", "--all")["sessions"]
+    assert [row["session"] for row in every] == [here.id, theirs], "newest first"
+    assert document(home, "sessions", "--all", "--search", "five RUN")["sessions"][0]["session"] == theirs
+    assert document(home, "sessions", "--all", "--search", "nothing like it")["sessions"] == []
+
+
+def test_show_gives_the_transcript_with_what_was_replaced(home: Path, session: str):
+    got = document(home, "show", session)
+    keys(got, "session branch entries")
+    for entry in got["entries"]:
+        keys(entry, "seq type role time text tool state")
+    states = {entry["seq"]: entry["state"] for entry in got["entries"]}
+    assert states[2] == "replaced" and states[20] == "current"
+    assert 22 not in states, "the summary stands for entries that are shown"
+    by_seq = {entry["seq"]: entry for entry in got["entries"]}
+    assert (by_seq[4]["role"], by_seq[4]["tool"]) == ("tool", "bash")
+    assert by_seq[2]["text"].startswith("The checkout test fails") and by_seq[2]["role"] == "user"
+
+
+def test_show_can_look_at_another_branch_an_earlier_time_and_a_node(home: Path, session: str):
+    def seqs(*words: object) -> list[int]:
+        return [entry["seq"] for entry in document(home, "show", session, *words)["entries"]]
+
+    assert seqs("--branch", "leaf-12")[-4:] == [9, 10, 11, 12]
+    assert seqs("--at", 5) == [2, 3, 4, 5]
+    assert seqs("--node", 11)[-1] == 11
+    assert document(home, "show", session, "--at", 21)["entries"][0]["state"] == "current"
+
+
+def test_show_info_counts(home: Path, session: str):
+    got = document(home, "show", session, "--info")
+    keys(got, f"{ROW} counts usage file")
+    assert got["counts"]["events"] == 26 and got["counts"]["leaves"] == 2
+    assert got["usage"]["cost"] == pytest.approx(0.035)
+    assert got["file"]["imported"][0]["bytes"] > 0
+
+
+def test_tree_gives_nodes_labels_and_branches(home: Path, session: str):
+    got = document(home, "tree", session)
+    keys(got, "session active branches nodes")
+    assert got["active"] == "main"
+    assert got["branches"] == [{"name": "main", "leaf": 24, "turns": 4}, {"name": "leaf-12", "leaf": 12, "turns": 2}]
+    for node in got["nodes"]:
+        keys(node, "seq parent type label preview")
+    by_seq = {node["seq"]: node for node in got["nodes"]}
+    assert by_seq[7]["label"] == "the cause" and by_seq[2]["label"] is None
+    assert by_seq[9]["parent"] == by_seq[13]["parent"] == 7 and by_seq[2]["parent"] is None
+
+
+@pytest.mark.parametrize("shape", ["plain", "openai", "anthropic"])
+def test_context_gives_messages_and_a_manifest(home: Path, session: str, shape: str):
+    got = document(home, "context", session, "--as", shape)
+    keys(got, "session branch leaf tokens surface messages repairs manifest")
+    assert got["surface"] == [22, 20, 21, 23, 24] and (got["branch"], got["leaf"]) == ("main", 24)
+    for row in got["manifest"]:
+        keys(row, "seq type state by reason tokens")
+    assert {row["state"] for row in got["manifest"]} == {"replaced", "included"}
+    assert sum(row["tokens"] for row in got["manifest"] if row["state"] == "included") == got["tokens"]
+    assert bool(got["repairs"]) is (shape != "plain")
+
+
+def test_a_plain_message_is_a_role_and_blocks(home: Path, session: str):
+    for message in document(home, "context", session)["messages"]:
+        keys(message, "role blocks")
+
+
+def test_a_budget_drops_and_says_so(home: Path, session: str):
+    got = document(home, "context", session, "--budget", 60)
+    assert "dropped" in {row["state"] for row in got["manifest"]}
+    assert len(got["messages"]) < 5 and got["surface"] == [22, 20, 21, 23, 24]
+
+
+@pytest.mark.parametrize("how", [[], ["--detach"]])
+def test_fork_says_where_it_was_cut(home: Path, session: str, how: list[str]):
+    got = document(home, "fork", session, "--node", 7, *how)
+    assert got == {"session": got["session"], "parent": session, "at": 7, "inherited": 8}
+    assert [entry["seq"] for entry in document(home, "show", got["session"])["entries"]] == [2, 3, 4, 5, 6, 7]
+
+
+def test_branch_move_label_and_title(home: Path, session: str):
+    assert document(home, "branch", session, "try") == {"session": session, "branch": "try", "leaf": 24}
+    assert document(home, "branch", session, "early", "--node", 7)["leaf"] == 7
+    assert document(home, "move", session, "try", 12) == {"session": session, "branch": "try", "leaf": 12}
+    assert document(home, "tree", session)["active"] == "try"
+    assert document(home, "move", session, "early", "start")["leaf"] is None
+    assert document(home, "label", session, 7, "here") == {"session": session, "seq": 7, "label": "here"}
+    assert document(home, "title", session, " Two  words ") == {"session": session, "title": "Two words"}
+    assert document(home, "sessions", "--all")["sessions"][0]["title"] == "Two words"
+
+
+def test_delete_moves_to_the_trash_and_purge_erases(home: Path, session: str):
+    gone = document(home, "delete", session)
+    assert gone["session"] == session and Path(gone["trash"]).is_dir()
+    assert onward(home, "show", session).code == 3
+    assert document(home, "purge", "--yes") == {"purged": [session]}
+    assert not Path(gone["trash"]).exists()
+
+
+def test_purge_asks_first(home: Path, session: str):
+    trash = Path(document(home, "delete", session)["trash"])
+    answer = program(home, "purge", input=b"n\n")
+    assert answer.code == 130 and trash.is_dir()
+
+
+@pytest.mark.parametrize("format_", ["onward", "pi", "dsh", "markdown"])
+def test_export_writes_a_file_and_says_what_was_lost(home: Path, session: str, tmp_path: Path, format_: str):
+    target = tmp_path / f"out.{format_}"
+    got = document(home, "export", session, "--to", format_, "--output", target)
+    keys(got, "session format path lines loss")
+    assert (got["format"], got["path"]) == (format_, str(target))
+    assert got["lines"] == target.read_bytes().count(b"\n") > 0
+    for one in got["loss"]:
+        keys(one, "seq what")
+
+
+def test_an_untouched_export_is_the_file_that_was_imported(home: Path, tmp_path: Path):
+    for file, format_ in ((pi_file(tmp_path), "pi"), (harness_file(tmp_path), "dsh")):
+        answer = program(home, "export", imported(home, file), "--to", format_)
+        assert answer.out.encode() == file.read_bytes()
+
+
+def test_usage_has_a_total_and_rows(home: Path, session: str, tmp_path: Path):
+    figures = "input output cache_read cache_write reasoning cost"
+    imported(home, harness_file(tmp_path))
+    for by in ("session", "day", "model", "turn", "operation"):
+        got = document(home, "usage", session, "--by", by)
+        keys(got["total"], figures)
+        for row in got["rows"]:
+            keys(row, figures)
+        assert sum(row["input"] for row in got["rows"]) == got["total"]["input"] == 120
+    every = document(home, "usage", "--all", "--by", "model")
+    assert {row["model"] for row in every["rows"]} == {"claude-sonnet-4-5", "deepseek-v4-flash"}
+    assert len(document(home, "usage", "--all")["rows"]) == 2
+
+
+def test_usage_of_one_branch_counts_its_path_alone(home: Path, session: str):
+    whole = document(home, "usage", session)["total"]["input"]
+    one = document(home, "usage", session, "--branch", "leaf-12")["total"]["input"]
+    assert (whole, one) == (120, 60)
+
+
+def test_reindex_counts_sessions_and_events(home: Path, session: str):
+    assert document(home, "reindex") == {"sessions": 1, "events": 26}
+
+
+def test_a_session_can_be_named_by_the_beginning_of_its_id_or_as_the_newest_here(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    session = imported(home, pi_file(tmp_path))
+    assert document(home, "show", session[:20])["session"] == session
+    monkeypatch.chdir(tmp_path)
+    assert onward(home, "show", "@").code == 3
+    with Store(home) as store:
+        store.create(cwd=tmp_path, id="mine-1").close()
+        store.create(cwd=tmp_path, id="mine-2").close()
+    assert document(home, "show", "@")["session"] == "mine-2"
+    assert onward(home, "show", "mine").code == 1
+
+
+# --- through the installed program ------------------------------------------------------------------------------
+
+
+def lines(answer: Answer) -> list[str]:
+    assert answer.code == 0, answer
+    return answer.out.splitlines()
+
+
+def test_every_command_runs_as_the_installed_program(tmp_path: Path):
+    home, pi = tmp_path / "home", pi_file(tmp_path)
+    assert lines(program(home, "--version"))[0].startswith("onward ")
+    assert lines(program(home, "import", pi))[1].split()[1:4] == ["pi", "3", "25"]
+    (session,) = [row["session"] for row in program(home, "sessions", "--all", "--json").document["sessions"]]
+    assert session in lines(program(home, "sessions", "--all"))[1]
+    assert "#2  user" in lines(program(home, "show", session))[0]
+    assert lines(program(home, "show", session, "--info"))[0].split() == ["session:", session]
+    assert any("← leaf-12" in line for line in lines(program(home, "tree", session)))
+    assert lines(program(home, "context", session))[0].startswith("5 messages")
+    assert "goes on from" in lines(program(home, "fork", session))[0]
+    assert lines(program(home, "branch", session, "b")) == ["branch b ends at node 24"]
+    assert lines(program(home, "move", session, "b", "7")) == ["branch b ends at node 7 and is active"]
+    assert lines(program(home, "label", session, "7", "x")) == ["node 7: x"]
+    assert lines(program(home, "title", session, "T")) == ["T"]
+    assert lines(program(home, "export", session, "--to", "markdown"))[0] == "# T"
+    assert lines(program(home, "usage", session))[-1].startswith("total")
+    assert lines(program(home, "reindex"))[0].startswith("2 sessions")
+    assert lines(program(home, "fsck", "--all"))[0].startswith("2 sessions")
+    assert "format 1" in lines(program(home, "migrate", session))[0]
+    assert "trash" in lines(program(home, "delete", session))[0]
+    assert lines(program(home, "purge", "--yes")) == ["0 erased"]
