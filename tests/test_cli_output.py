@@ -132,7 +132,7 @@ def test_an_interrupt_is_quiet(tmp_path: Path):
         f"sys.exit(run(['--home', {str(tmp_path)!r}, 'sessions']))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"onward: stopped\n")
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"\nonward: stopped\n")
 
 
 @pytest.mark.parametrize("debug", [False, True])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import signal
 import sys
@@ -71,6 +70,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the likely command in the error."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            import difflib
+
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
             raise click.UsageError(f"there is no command {args[0]!r}" + (f"; {near[0]!r} is near" if near else ""), ctx)
         return super().resolve_command(ctx, args)

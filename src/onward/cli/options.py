@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -18,11 +17,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(slots=True)
 class Given:
     """What was said to all commands. `home` = the directory of `--home`, None where it was not given."""
 
-    home: Path | None = None
+    __slots__ = ("home",)
+
+    def __init__(self) -> None:
+        self.home: Path | None = None
 
     def store(self) -> Store:
         """The store, to be closed by the caller."""
@@ -31,8 +32,7 @@ class Given:
         return Store(self.home)
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """`--branch`, `--at` and `--node`."""
 
     branch: str | None
@@ -64,7 +64,7 @@ def home_option(function: F) -> F:
     return click.option(
         "--home",
         metavar="DIR",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),
         expose_value=False,
         is_eager=True,
         callback=_set_home,

@@ -7,8 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onward.model.text import escaped_json, one_line, visible
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
+
+YEAR_10000 = 253_402_300_800_000 - 86_400_000
 
 LONG = 4 << 20
 """Bytes from which on a file is worth a progress bar."""
@@ -51,14 +52,12 @@ def printable(path: object) -> str:
 
 def when(milliseconds: int) -> str:
     """Unix milliseconds as local time to the minute."""
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
-    except (ValueError, OverflowError, OSError):
+    if not 0 <= milliseconds < YEAR_10000:
         return "?"  # foreign logs hold times that no calendar has
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A column.
 
     Attributes:
@@ -111,6 +110,8 @@ def _narrow(widths: list[int], columns: Sequence[Column], room: int) -> None:
 
 
 def _set(text: str, width: int, column: Column) -> str:
+    if text.isascii() and len(text) <= width:  # nearly all of them, and there may be thousands
+        return text.rjust(width) if column.number else text.ljust(width)
     if cells_of(text) > width:
         while cells_of(text) > width - 1:
             text = text[:-1]
@@ -137,13 +138,15 @@ def cells_of(text: str) -> int:
     )
 
 
-@dataclass(slots=True)
 class Twig:
-    """A line of a tree and what hangs below it."""
+    """A line of a tree, rich's style for it, and the lines that hang below it."""
 
-    text: str
-    style: str = ""
-    twigs: list[Twig] = field(default_factory=list)
+    __slots__ = ("style", "text", "twigs")
+
+    def __init__(self, text: str, style: str = "") -> None:
+        self.text = text
+        self.style = style
+        self.twigs: list[Twig] = []
 
 
 def tree(twigs: Sequence[Twig]) -> None:

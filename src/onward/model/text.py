@@ -33,6 +33,8 @@ def visible(text: str) -> str:
 
 def one_line(text: str, width: int = 80) -> str:
     """Text on one line of at most `width` code points: white space becomes single spaces, the rest `visible`."""
+    if len(text) <= width and text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
     # More than is shown need not be looked at; runs of white space may shorten it a little further.
     short = _SPACE.sub(" ", text[: 4 * width + 64]).strip().translate(_SAFE)
     return short if len(short) <= width else short[: width - 1] + "…"

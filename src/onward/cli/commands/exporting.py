@@ -36,7 +36,13 @@ COMING = ("claude-code", "codex", "html")
     required=True,
     help="The format; claude-code, codex and html come in a later version.",
 )
-@click.option("--output", "file", metavar="FILE", type=click.Path(path_type=Path), help="Where to; default: stdout.")
+@click.option(
+    "--output",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, readable=False),
+    help="Where to; default: stdout.",
+)
 @click.option("--redact", is_flag=True, help="Leave out secrets (comes in a later version).")
 @point_options
 @common

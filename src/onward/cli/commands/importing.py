@@ -25,7 +25,7 @@ COMING = ("claude-code", "codex")
     short_help="Take in session files of other agents.",
     epilog=examples("onward import session.jsonl", "onward import ~/.pi/agent/sessions/*/*.jsonl --json"),
 )
-@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path, readable=False))
 @click.option(
     "--format",
     "format_",
