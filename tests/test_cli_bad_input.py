@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -116,20 +118,23 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path):
 def unreadable(tmp_path: Path, prefix: list[str]) -> None:
     path = pi_file(tmp_path)
     path.chmod(0)
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(parent.stat().st_mode | 0o055)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o777)
+    home.chmod(0o777)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == os.getuid() and parent.is_relative_to(gettempdir()):
+            parent.chmod(parent.stat().st_mode | 0o055)
+    tmp_path.chmod(0o755)
     script = "import sys; from onward.cli.app import run; sys.exit(run())"
-    import sys
-
-    command = [*prefix, sys.executable, "-c", script, "--home", str(tmp_path / "home"), "import", str(path)]
+    command = [*prefix, sys.executable, "-c", script, "--home", str(home), "import", str(path)]
     done = subprocess.run(command, capture_output=True, env={**os.environ, "HOME": str(tmp_path)}, check=False)
     if b"Permission denied: '/" in done.stderr and b"onward:" not in done.stderr:
         pytest.skip("another user may not even run this Python")
     answer = Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert answer.code == 1
     one_sentence(answer)
-    assert "cannot be read" in answer.err
+    assert "cannot be read: Permission denied" in answer.err
+    assert list(home.rglob("log.jsonl")) == []
 
 
 IMPORTED: dict[str, tuple[bytes, int, int]] = {

@@ -257,9 +257,11 @@ def test_a_thousand_sessions_are_listed_fast(tmp_path: Path):
     assert len(document(tmp_path, "sessions", "--all")["sessions"]) == 1_000
     environment = {**os.environ, "ONWARD_HOME": str(tmp_path)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    # 200 ms is the promise on a quiet machine. Where others are at work everything is slower, Python's own start too:
+    # 10 ms of CPU time when it is quiet.
+    bare = min(_cpu([sys.executable, "-c", "pass"], environment) for _ in range(5))
     best = min(_cpu([PROGRAM, "sessions", "--all"], environment) for _ in range(5))
-    # 200 ms is the promise on a quiet machine; here others may be at work, so CPU time is looked at.
-    assert best < 0.4
+    assert best < 0.2 * max(1, bare / 0.01)
 
 
 def _cpu(command: list[str], env: dict[str, str]) -> float:

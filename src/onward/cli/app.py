@@ -32,7 +32,9 @@ COMMANDS = {
     "purge": "changing:purge",
     "export": "exporting:export",
     "usage": "usage:usage",
+    "fsck": "keeping:fsck",
     "reindex": "keeping:reindex",
+    "migrate": "keeping:migrate",
 }
 """Command -> module in `cli.commands` and name in it. A module is imported when its command runs."""
 

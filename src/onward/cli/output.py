@@ -50,6 +50,11 @@ def printable(path: object) -> str:
     return os.fsencode(str(path)).decode("utf-8", "replace")
 
 
+def counted(number: int, thing: str) -> str:
+    """A number with its thing: `1 session`, `2,000 sessions`."""
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
+
+
 def when(milliseconds: int) -> str:
     """Unix milliseconds as local time to the minute."""
     if not 0 <= milliseconds < YEAR_10000:

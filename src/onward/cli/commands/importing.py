@@ -61,9 +61,16 @@ def import_(store: Store, paths: tuple[Path, ...], format_: str, as_json: bool) 
 def _import(store: Store, path: Path, formats: list[Format]) -> Imported:
     from onward.formats.importing import import_file
 
-    size = path.stat().st_size if path.is_file() else 0
-    with output.progress(path.name, size) as progress:
+    with output.progress(path.name, _size(path)) as progress:
         return import_file(store, path, formats, progress=progress)
+
+
+def _size(path: Path) -> int:
+    """The size of a file for the bar; 0 where it is not known. What is wrong with the file, the import says."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _formats(name: str) -> list[Format]:
