@@ -384,6 +384,16 @@ def test_a_branch_whose_creation_is_lost_begins_in_its_place(store: Store) -> No
     assert saved.events == 3
 
 
+def test_an_event_behind_a_loss_whose_data_is_not_that_of_its_type_is_left(store: Store) -> None:
+    create = Draft(type="branch/create", data={"name": "b", "node": 0})
+    store.create(header(), user("a"), user("b"), create, user("c"))
+    _put(2, _zeroes)(store)
+    _put(3, lambda line: line.replace(b'"data"', b'"dat_"'))(store)
+    saved = store.salvage("s1")
+    assert [event.type for event in store.events("new")] == ["user/message", LOST, LOST, "user/message"]
+    assert "branch/create" in saved.left[1].reason
+
+
 # --- forks ------------------------------------------------------------------------------------------------------
 
 
@@ -450,6 +460,14 @@ def test_a_parent_whose_line_at_the_cut_is_another_is_found(store: Store) -> Non
     store.backend.erase("s1")
     store.create(header(), *(user(f"another {n}") for n in range(6)))
     assert _problems(store, "child") == [("parent", 1, 4)]
+
+
+def test_a_damaged_header_that_names_an_impossible_parent_is_found_and_the_rest_is_saved(store: Store) -> None:
+    _family(store)
+    store.edit("child", lambda data: data.replace(b'"session":"s1"', b'"session":"/1"'))
+    assert _problems(store, "child") == [("header", 1, None), ("parent", 1, 4)]
+    assert store.salvage("child").lost == [(0, 4)]
+    assert len(store.events("new")) == 7
 
 
 def test_ancestors_that_form_a_cycle_are_found(store: Store) -> None:

@@ -148,7 +148,7 @@ class _Check:
                         self._flaws += _folder(where.folder)
         except StorageFailed as error:
             self._flaws.append(Flaw("unreadable", None, None, error.where.get("offset"), error.message))
-        self._flaws.sort(key=lambda flaw: sys.maxsize if flaw.offset is None else flaw.offset)
+        self._flaws.sort(key=lambda flaw: (sys.maxsize if flaw.offset is None else flaw.offset, flaw.kind != "header"))
         return [Problem(self._session, *flaw) for flaw in self._flaws]
 
     def _events(self, looked: Survey, index: array[int] | None) -> None:

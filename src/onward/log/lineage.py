@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from onward.errors import NotFound, Refused, StorageFailed
+from onward.errors import InvalidId, NotFound, Refused, StorageFailed
 from onward.log.backend import Backend, Located
 from onward.log.lines import seal_header
 from onward.log.mend import Mender
@@ -97,7 +97,7 @@ def ancestry(backend: Backend, session: str, cut: Cut) -> tuple[list[Ancestor], 
             with opened(backend, cut.session) as where:
                 looked = survey(where, cut.session)
                 next(looked.lines(), None)
-        except NotFound:
+        except (NotFound, InvalidId):  # An id that is none: a damaged header.
             return found[::-1], f"the session {cut.session}, which it was forked from, is gone"
         stop = min(stop, cut.seq + 1)
         found.append(Ancestor(cut.session, stop))

@@ -118,7 +118,10 @@ class Mender:
     # --- events that rest on lost ones --------------------------------------------------------------------------
 
     def _amended(self, env: Envelope, data: Any) -> tuple[Envelope, Any, list[str]]:
-        state, changed = self.state, []
+        state = self.state
+        changed: list[str] = []
+        if not isinstance(data, dict):
+            return env, data, changed
         if isinstance(env.parent, int) and not state.tree.has_node(env.parent):
             node = state.tree.node_before(env.parent)
             changed.append(f"its parent {env.parent} is lost; it follows {_name(node)}")

@@ -226,6 +226,9 @@ class _Salvage:
             except BlobMissing as error:
                 self.changes.append(Change(env.seq, error.message))
                 return True
+            if size is not None and size != len(found):
+                self.changes.append(Change(env.seq, f"the blob {name} has {len(found)} bytes, not {size}"))
+                return True
             blobs.put(found)
             return False
 
