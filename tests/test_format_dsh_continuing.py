@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from msgspec import UNSET
@@ -11,7 +12,11 @@ import builders
 import dsh_strict
 from dsh_logs import TURN, Log, again, check, draft, end, rows, source, start, types
 from dsh_samples import assistant, bracket, file_of, head, read, replacing, text, user
+from onward.formats.dsh import DSH
+from onward.formats.exporting import export
+from onward.formats.importing import import_file
 from onward.model.event import APPEND, replace
+from onward.store import Store
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
@@ -176,3 +181,25 @@ def test_what_the_harness_s_own_compaction_cites_is_renumbered_in_a_fresh_file()
     first = next(row for row in rows(rendered) if row["type"] == "user/message")
     assert out["compaction/summary"]["data"]["shadowedSeqs"] == [first["seq"]]
     assert out["plan/mode"]["data"] == {"active": True}
+
+
+def test_a_source_that_grows_by_facts_alone_after_the_session_went_on_is_imported(tmp_path: Path):
+    path = tmp_path / "session.jsonl"
+    blank = file_of(head(0), bracket("permission/preset", preset="read-only"))
+    path.write_bytes(blank)
+    with Store(tmp_path / "home") as store:
+        done = import_file(store, path, [DSH])
+        with store.open(done.session) as session:
+            session.append(*TURN)
+        more = file_of(
+            head(0),
+            bracket("permission/preset", preset="read-only"),
+            bracket("model/selection", provider="p", model="m"),
+            user("from there"),
+        )
+        path.write_bytes(more)
+        assert import_file(store, path, [DSH]).new == 2
+        with store.open(done.session) as session:
+            assert len(session.view().context().messages) == 2
+            assert export(session, session.view("source"), DSH).loss
+            assert [message.role for message in session.view("source").context().messages] == ["user"]

@@ -265,7 +265,8 @@ class State:
                 raise Refused(f"{env.type} is a fact of the session; it is about no node", seq=seq)
             if not self.tree.has_node(env.about):
                 raise Refused(f"{env.about}, which the fact is about, is not an earlier node", seq=seq)
-        elif kind is Kind.NODE_FACT and self.tree.last_node != NONE:
+        elif kind is Kind.NODE_FACT and self.tree.last_node != NONE and env.origin is UNSET:
+            # An imported one may precede the first node of its source, while the log has native nodes already.
             raise Refused(f"{env.type} is a fact of a node; say which with `about`", seq=seq)
 
     def _check_sources(self, env: Envelope | Event) -> None:
