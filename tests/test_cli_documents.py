@@ -236,6 +236,46 @@ def test_a_session_can_be_named_by_the_beginning_of_its_id_or_as_the_newest_here
     assert onward(home, "show", "mine").code == 1
 
 
+def test_fsck_says_that_all_is_well(home: Path, session: str):
+    assert document(home, "fsck", session) == {"ok": True, "checked": 1, "problems": [], "salvaged": None}
+    assert document(home, "fsck", "--all")["checked"] == 1
+
+
+def test_fsck_finds_damage_and_salvages_what_is_whole(home: Path, session: str):
+    (log,) = home.rglob("log.jsonl")
+    data = log.read_bytes()
+    log.write_bytes(data.replace(b"fifty runs", b"fifty rums"))
+    answer = onward(home, "fsck", session, "--json")
+    assert answer.code == 1 and answer.document["ok"] is False and answer.document["salvaged"] is None
+    for problem in answer.document["problems"]:
+        keys(problem, "session kind line seq offset message")
+    assert answer.document["problems"][0]["seq"] == 17
+    answer = onward(home, "fsck", "--all", "--salvage", "--json")
+    assert answer.code == 1
+    (saved,) = answer.document["salvaged"]
+    keys(saved, "session source events lost left changes")
+    assert saved["source"] == session and saved["lost"] == [[17, 17]]
+    assert {tuple(left) for left in saved["left"]} == {("offset", "length", "reason")}
+    assert document(home, "show", saved["session"])["entries"]
+    assert log.read_bytes() == data.replace(b"fifty runs", b"fifty rums"), "the damaged log stays as it is"
+    shown = onward(home, "fsck", session, "--salvage")
+    assert shown.code == 1 and "lost" in shown.out and "not used" in shown.out
+
+
+def test_a_torn_end_is_named_but_is_no_damage(home: Path, session: str):
+    (log,) = home.rglob("log.jsonl")
+    with log.open("ab") as file:
+        file.write(b'{"seq":26,"ty')
+    got = document(home, "fsck", session)
+    assert got["ok"] is True and [problem["kind"] for problem in got["problems"]] == ["torn"]
+
+
+def test_migrate_says_from_where_to_where(home: Path, session: str):
+    got = document(home, "migrate", session)
+    (log,) = home.rglob("log.jsonl")
+    assert got == {"session": session, "from": 1, "to": 1, "path": str(log)}
+
+
 # --- through the installed program ------------------------------------------------------------------------------
 
 
@@ -262,7 +302,7 @@ def test_every_command_runs_as_the_installed_program(tmp_path: Path):
     assert lines(program(home, "export", session, "--to", "markdown"))[0] == "# T"
     assert lines(program(home, "usage", session))[-1].startswith("total")
     assert lines(program(home, "reindex"))[0].startswith("2 sessions")
-    assert lines(program(home, "fsck", "--all"))[0].startswith("2 sessions")
+    assert lines(program(home, "fsck", "--all"))[0].startswith("2 sessions checked, no damage")
     assert "format 1" in lines(program(home, "migrate", session))[0]
     assert "trash" in lines(program(home, "delete", session))[0]
     assert lines(program(home, "purge", "--yes")) == ["0 erased"]

@@ -15,8 +15,6 @@ from onward import __version__
 from onward.cli.options import Given, home_option
 from onward.errors import OnwardError
 
-BUGS = "https://github.com/onward-ai/onward/issues"
-
 COMMANDS = {
     "import": "importing:import_",
     "sessions": "listing:sessions",
@@ -148,7 +146,7 @@ def _unexpected(kind: type[BaseException], error: BaseException, trace: Tracebac
         sys.__excepthook__(kind, error, trace)
     _complain(
         f"this is a bug in Onward: {kind.__name__}: {error}",
-        f"please report it at {BUGS}; with ONWARD_DEBUG=1 it says where it happened",
+        "please report it to Onward's developers; with ONWARD_DEBUG=1 it says where it happened",
     )
 
 

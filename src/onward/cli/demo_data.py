@@ -32,9 +32,9 @@ Checked: 50 runs, all green. Not checked: other callers of lines_of().
 Files: shop/checkout.py (changed), tests/test_checkout.py (read)."""
 
 
-def pi_session() -> bytes:
-    """A session file of Pi, version 3."""
-    file = _Pi()
+def pi_session(cwd: str = "/work/shop") -> bytes:
+    """A session file of Pi, version 3, of an agent that worked in `cwd`."""
+    file = _Pi(cwd)
     file.add("session_info", name="A test that fails one run in five")
     file.add("model_change", provider="anthropic", modelId="claude-sonnet-4-5")
     file.user("The checkout test fails about one run in five. Find out why, but change nothing yet.")
@@ -53,7 +53,7 @@ def pi_session() -> bytes:
 
     file.go_to(why)
     file.add("branch_summary", fromId=file.last, summary="Left: sorting in the test hides the cause; it was put back.")
-    fix = file.user("No: a customer sees that order too. Fix it in the code and put the test back.")
+    file.user("No: a customer sees that order too. Fix it in the code and put the test back.")
     file.calls(
         "I keep the order of the basket.", "c4", "edit", path="shop/checkout.py", old="set(", new="dict.fromkeys("
     )
@@ -64,7 +64,6 @@ def pi_session() -> bytes:
     kept = file.user("Good. Write the changelog entry.")
     file.says("I will add it under Unreleased, as a fix.")
     file.add("compaction", summary=SUMMARY, firstKeptEntryId=kept, tokensBefore=5210)
-    assert fix
     file.user("Yes, and commit it.")
     file.calls(
         "I write it and commit.", "c6", "bash", stop="aborted", command="git commit -am 'Keep the order of lines'"
@@ -75,9 +74,9 @@ def pi_session() -> bytes:
 class _Pi:
     """Entries with ids, each the child of the one before it, or of the one that was gone to."""
 
-    def __init__(self) -> None:
+    def __init__(self, cwd: str) -> None:
         self._time = START
-        head = {"type": "session", "version": 3, "id": "6a1d5f0e-demo", "timestamp": self._stamp(), "cwd": "/work/shop"}
+        head = {"type": "session", "version": 3, "id": "6a1d5f0e-demo", "timestamp": self._stamp(), "cwd": cwd}
         self._rows: list[Json] = [head]
         self._parent: str | None = None
         self.last = ""
