@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from command_line import Answer, document, imported, onward, pi_file, program, snapshot
 from onward import Store
+from onward.log import files
 
 HEAD = {"type": "session", "version": 3, "id": "x", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/w"}
 
@@ -331,6 +333,32 @@ def test_a_full_disk_is_one_sentence_and_leaves_no_half_a_session(tmp_path: Path
         assert program(disk / "home", "import", small).code == 0
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("nth", range(1, 6))
+def test_a_disk_that_is_full_from_the_nth_write_on_leaves_no_half_a_session(
+    tmp_path: Path, nth: int, monkeypatch: pytest.MonkeyPatch
+):
+    home, writes = tmp_path / "home", 0
+
+    def full(real: Callable[..., int]) -> Callable[..., int]:
+        def write(*args: Any) -> int:
+            nonlocal writes
+            writes += 1
+            if writes >= nth:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(*args)
+
+        return write
+
+    with monkeypatch.context() as patch:
+        for name in ("write", "pwrite"):
+            patch.setattr(files, name, full(getattr(files, name)))
+        answer = onward(home, "import", pi_file(tmp_path))
+    assert answer.code == 1
+    one_sentence(answer)
+    assert list(home.rglob("log.jsonl")) == []
+    assert document(home, "import", pi_file(tmp_path))["imported"][0]["events"] == 25
 
 
 def test_a_home_that_is_a_file_is_one_sentence(tmp_path: Path):

@@ -196,6 +196,20 @@ def test_an_id_is_given_once_also_when_its_session_is_in_the_trash(backend: Back
     backend.create(header())
 
 
+def test_a_session_that_is_taken_back_leaves_nothing_and_its_id_is_free(backend: Backend):
+    writer = backend.create(header())
+    append(writer, 2)
+    backend.blobs("s1").put(b"blob")
+    writer.close()
+    backend.discard("s1")
+    assert [*backend.sessions(), *backend.trashed()] == []
+    with pytest.raises(NotFound):
+        backend.reader("s1", trashed=True)
+    with pytest.raises(NotFound):
+        backend.discard("s1")
+    backend.create(header()).close()
+
+
 def test_a_deleted_session_is_found_only_by_those_who_look_in_the_trash(backend: Backend):
     writer = backend.create(header())
     lines = append(writer, 2)

@@ -1,4 +1,7 @@
-"""`Store`: where sessions are kept, found, forked and deleted."""
+"""`Store`: where sessions are kept, found, forked and deleted.
+
+What only opening a session needs is imported when one is opened, so that a listing starts fast.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,22 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from msgspec import UNSET
 
 from onward.errors import LeaseLost, NotFound, Refused, StorageFailed, Usage
-from onward.forking import first_lines, fork_point
-from onward.log import opening
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
-from onward.log.door import Clock, InboxDocument, Log
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
 from onward.model.event import FORMAT, Cut, Draft, Event, Header, Origin, Project, Spawned
-from onward.model.repair import closers
 from onward.project import project_of
-from onward.reading import View
-from onward.session import SNAPSHOT_EVERY, Session
+
+if TYPE_CHECKING:
+    from onward.log.door import Clock, Log
+    from onward.session import Session
 
 
 def default_home() -> Path:
@@ -122,6 +123,9 @@ class Store:
             AlreadyExists: there is a session of this id.
             InvalidId: the id cannot be part of a path.
         """
+        from onward.log import opening
+        from onward.session import Session
+
         header = self._header(
             cwd=None if cwd is None else str(cwd), project=project, id=id, agent=agent, created=created
         )
@@ -158,6 +162,9 @@ class Store:
         Raises:
             NotFound, Locked, Corrupt, FormatUnsupported.
         """
+        from onward.log import opening
+        from onward.session import Session
+
         check_id(session)
         try:
             if write:
@@ -188,6 +195,12 @@ class Store:
         id: str | None = None,
     ) -> Session:
         """See `Session.fork`."""
+        from onward.forking import first_lines, fork_point
+        from onward.log import opening
+        from onward.model.repair import closers
+        from onward.reading import View
+        from onward.session import Session
+
         state = parent.state
         point = fork_point(state, at=at, node=node, branch=branch, session=parent.id, read=parent.read)
         inherited = state.inherit(point.at + 1)
@@ -213,6 +226,8 @@ class Store:
         return child
 
     def _copy(self, parent: Session, header: Header, at: int) -> Log:
+        from onward.log import opening
+
         lineage = {"forked_from": {"session": parent.id, "seq": at}}
         header = msgspec.structs.replace(header, lineage=lineage, origin=parent.header.origin)
         log = opening.create(self.backend, header, clock=self.clock, sync=self.sync)
@@ -280,7 +295,10 @@ class Store:
             project = project_of(str(cwd if cwd is not None else Path.cwd()))
             rows = self.sessions(project=project.repo if isinstance(project.repo, str) else project.name)
             if not rows:
-                raise NotFound(f"there is no session of the project {project.name!r} yet")
+                raise NotFound(
+                    f"there is no session of the project {project.name!r} yet",
+                    hint="`onward sessions --all` lists others",
+                )
             return rows[0].session
         check_id(text)
         ids = [found.id for found in self.backend.sessions() if found.id.startswith(text)]
@@ -306,6 +324,7 @@ class Store:
     def refresh_row(self, session: str) -> Row | None:
         """Fold a session again and save its row; None when it cannot be read (`fsck` says why)."""
         from onward.errors import OnwardError
+        from onward.log import opening
 
         try:
             log = opening.read(self.backend, session, catalogue=self.catalogue, clock=self.clock)
@@ -332,6 +351,8 @@ class Store:
 
     def row_of(self, log: Log) -> Row:
         """A session as a row of the listing."""
+        from onward.reading import View
+
         view = View(log, log.state, log.state.branches.active, log.state.leaf())
         header, state, found = view.header, log.state, self.backend.locate(log.session)
         status = view.latest("status")
@@ -365,6 +386,8 @@ class Store:
 
     def note_turn_end(self, log: Log) -> None:
         """A turn ended: the row is brought up to date, the snapshot when enough is new."""
+        from onward.session import SNAPSHOT_EVERY
+
         if log.state.next_seq - log.saved >= max(SNAPSHOT_EVERY, log.state.next_seq // 8):
             self.save(log)
 
@@ -386,6 +409,8 @@ class Store:
         Returns:
             The name of the file in the inbox.
         """
+        from onward.log.door import InboxDocument
+
         check_id(session)
         self.backend.locate(session)
         now = self.clock()
@@ -405,8 +430,7 @@ class Store:
 
     def discard(self, session: str) -> None:
         """Take back a session that could not be finished: nothing of it stays."""
-        self.backend.trash(session)
-        self.backend.erase(session)
+        self.backend.discard(session)
         self.catalogue.remove(session)
 
     def purge(self) -> list[str]:

@@ -147,6 +147,13 @@ class Backend(Protocol):
         """Move a session to the trash and return its folder there. Raises Locked while a writer holds it."""
         ...
 
+    def discard(self, session: str) -> None:
+        """Take back a session that its maker could not finish and has closed. Needs no room on the disk.
+
+        Raises NotFound.
+        """
+        ...
+
     def erase(self, session: str) -> None:
         """Take a session out of the trash for good. Whether it may go is decided above. Raises NotFound."""
         ...

@@ -95,16 +95,21 @@ class JsonlBackend:
             shutil.rmtree(path)
         beside = f"{new}/{session}"
         files.mkdir(beside, files.DIR_MODE)
-        fd = files.open_(f"{beside}/log.jsonl", os.O_WRONLY | os.O_CREAT | os.O_EXCL, files.FILE_MODE)
         try:
-            files.write_all(fd, header)
-        finally:
-            files.close(fd)
-        lock = WriterLock.create(beside, session, final=folder)
-        try:
-            files.rename(beside, folder)
+            fd = files.open_(f"{beside}/log.jsonl", os.O_WRONLY | os.O_CREAT | os.O_EXCL, files.FILE_MODE)
+            try:
+                files.write_all(fd, header)
+            finally:
+                files.close(fd)
+            lock = WriterLock.create(beside, session, final=folder)
+            try:
+                files.rename(beside, folder)
+            except BaseException:
+                lock.release()
+                raise
         except BaseException:
-            lock.release()
+            # The disk may be full: what is left here would keep the space until the next session is made.
+            shutil.rmtree(beside, ignore_errors=True)
             raise
         return lock
 
@@ -227,6 +232,17 @@ class JsonlBackend:
                     lock.release()
         self._found.pop(session, None)
         return Path(target)
+
+    def discard(self, session: str) -> None:
+        """See `Backend.discard`. It goes back to where it was made; there a crash leaves nothing for good."""
+        folder = self._folder(session)
+        with files.refusing("take the session back", folder, session=session):
+            with suppress(FileExistsError):
+                files.mkdir(f"{self._sessions}/{_NEW}", files.DIR_MODE)
+            with self._alone(session):
+                files.rename(folder, f"{self._sessions}/{_NEW}/{session}")
+            shutil.rmtree(f"{self._sessions}/{_NEW}/{session}")
+        self._found.pop(session, None)
 
     def erase(self, session: str) -> None:
         """See `Backend.erase`."""

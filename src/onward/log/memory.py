@@ -308,6 +308,12 @@ class MemoryBackend:
                 raise Locked("another writer holds the session", hint="close it there", session=session)
             self._trash[session] = self._sessions.pop(session)
 
+    def discard(self, session: str) -> None:
+        """See `Backend.discard`."""
+        with self._mutex:
+            self._get(session)
+            del self._sessions[session]
+
     def erase(self, session: str) -> None:
         """See `Backend.erase`."""
         with self._mutex:

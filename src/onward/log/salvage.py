@@ -69,8 +69,7 @@ def salvage(backend: Backend, session: str, put_new: PutNew) -> Salvaged:
         writer.close()
     except BaseException:
         writer.close()
-        backend.trash(new)
-        backend.erase(new)
+        backend.discard(new)
         raise
     return Salvaged(
         session=new,
