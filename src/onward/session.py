@@ -141,8 +141,9 @@ class Session(View):
     def append_batch(self, drafts: Drafts, *, expect_leaf: int | None = None) -> list[Event]:
         """Like `append`, for a sequence or for a function from the first seq to the drafts."""
         events = self.log.append(drafts, expect_leaf=expect_leaf)
-        if any(event.type == "turn/end" for event in events):
-            self._store.note_turn_end(self.log)
+        for event in events:
+            if event.type == "turn/end":
+                self._store.note_turn_end(self.log)
         return events
 
     def sync(self) -> None:

@@ -11,7 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -24,9 +24,9 @@ from onward.log.chain import Chain
 from onward.log.protocol import LogReader, LogWriter, Sync
 from onward.model import lossless, snapshot
 from onward.model.event import MAIN, Draft, Event, line_of
-from onward.model.state import USAGE_TYPES, State
+from onward.model.state import USAGE_TYPES, Lookup, Planned, State
 from onward.model.tree import NONE
-from onward.model.usage import Totals, totals_of
+from onward.model.usage import Totals
 from onward.model.vocabulary import INBOX_TYPES, VOCABULARY, kind_of
 
 Drafts = Sequence[Draft] | Callable[[int], Sequence[Draft]]
@@ -45,14 +45,6 @@ class InboxDocument(msgspec.Struct, forbid_unknown_fields=True):
     time: int | None = None
     fact: bool = False
     ignorable: bool = False
-
-
-class _Batch(NamedTuple):
-    """What one append has gathered so far: blobs by name, events by seq, lines in order."""
-
-    blobs: dict[str, bytes]
-    events: dict[int, Event]
-    lines: list[bytes]
 
 
 class Log:
@@ -151,10 +143,13 @@ class Log:
                 self._fold_inbox()
             if native and not self._opened:
                 opening = self._opening(writer)
-                events = self._write(writer, lambda base: [opening, *_made(drafts, base + 1)], expect_leaf, 1)
+                made = _made(drafts, self.state.next_seq + 1)
+                if expect_leaf is not None and made:
+                    self._check_leaf(made[0], expect_leaf)
+                events = self._write(writer, [opening, *made])
                 self._opened = True
                 return events[1:]
-            return self._write(writer, lambda base: _made(drafts, base), expect_leaf, 0)
+            return self._write(writer, _made(drafts, self.state.next_seq), expect_leaf)
 
     def sync(self) -> None:
         """A durability point: on return every accepted event and every blob it needs is on disk.
@@ -206,52 +201,84 @@ class Log:
         data = {"number": writer.number, "pid": os.getpid(), "host": socket.gethostname()}
         return Draft(type="writer/opened", data=data)
 
-    def _write(
-        self, writer: LogWriter, make: Callable[[int], Sequence[Draft]], expect_leaf: int | None, at: int
-    ) -> list[Event]:
-        state, last, totals = self.state, self._last, self.totals
-        base = state.next_seq
-        drafts = make(base)
-        if expect_leaf is not None and len(drafts) > at:
-            self._check_leaf(drafts[at], expect_leaf)
-        batch = _Batch({}, {}, [])
+    def _write(self, writer: LogWriter, drafts: Sequence[Draft], expect_leaf: int | None = None) -> list[Event]:
+        """Append a batch: plan and apply in memory, write all lines at once, take everything back if that fails."""
+        if expect_leaf is not None and drafts:
+            self._check_leaf(drafts[0], expect_leaf)
         now = self._clock()
+        if len(drafts) == 1:
+            return [self._write_one(writer, drafts[0], now)]
+        state, last, base = self.state, self._last, self.state.next_seq
+        blobs: dict[str, bytes] = {}
+        staged: dict[int, Event] = {}
+        events: list[Event] = []
+        lines: list[bytes] = []
         try:
-            events = [self._stage(draft, now, batch) for draft in drafts]
-            if batch.lines:
-                for data in batch.blobs.values():
-                    self._blobs.put(data)
-                if batch.blobs and self._sync == "always":
-                    self._blobs.sync()
-                writer.append(batch.lines)
+            for draft in drafts:
+                event, planned, line = self._stage(draft, now, blobs, staged)
+                if planned is not None:
+                    state.apply(planned)
+                    self._last = line[-18:-2]
+                    staged[event.seq] = event
+                    lines.append(line)
+                events.append(event)
+            if lines:
+                self._commit(writer, lines, blobs)
         except BaseException:
-            if self.state.next_seq != base:
+            if state.next_seq != base:
                 self.state = state.prefix(base)
-            self._last, self.totals = last, totals
+            self._last = last
             raise
+        for event in staged.values():
+            self._count(event)
         return events
 
-    def _stage(self, draft: Draft, now: int, batch: _Batch) -> Event:
-        """Add a draft to the state and its line to the batch; for a key that was used before, its event of then."""
+    def _write_one(self, writer: LogWriter, draft: Draft, now: int) -> Event:
+        """The same for one event: it is applied after the write, so there is nothing to take back."""
+        blobs: dict[str, bytes] = {}
+        event, planned, line = self._stage(draft, now, blobs, None)
+        if planned is None:
+            return event
+        self._commit(writer, (line,), blobs)
+        self.state.apply(planned)
+        self._last = line[-18:-2]
+        self._count(event)
+        return event
+
+    def _commit(self, writer: LogWriter, lines: Sequence[bytes], blobs: dict[str, bytes]) -> None:
+        if blobs:
+            for data in blobs.values():
+                self._blobs.put(data)
+            if self._sync == "always":
+                self._blobs.sync()
+        writer.append(lines)
+
+    def _stage(
+        self, draft: Draft, now: int, blobs: dict[str, bytes], staged: dict[int, Event] | None
+    ) -> tuple[Event, Planned | None, bytes]:
+        """Guard, plan and seal a draft. Nothing is planned for a key that was used before: the event is that of then.
+
+        Args:
+            staged: the events of the same batch, which are not in the log yet.
+        """
         state = self.state
-        data, raw = prepare(draft, batch.blobs, seq=state.next_seq)
+        data, raw = prepare(draft, blobs, seq=state.next_seq)
+        lookup = self.chain.stored if not staged else lambda seq: staged.get(seq) or self.chain.stored(seq)
         if draft.key is not None:
-            first = self._same_key(draft, data, batch.events)
+            first = self._same_key(draft, data, lookup)
             if first is not None:
-                return first
+                return first, None, b""
         event = _event(draft, state.next_seq, now, data)
-        planned = state.plan(event, data, lambda seq: batch.events.get(seq) or self.chain.stored(seq))
+        planned = state.plan(event, data, lookup)
         line, digest = line_of(event, raw, self._last)
         force_setattr(event, "hash", digest.decode())
-        state.apply(planned)
-        self._last = digest
-        batch.events[event.seq] = event
-        batch.lines.append(line)
+        return event, planned, line
+
+    def _count(self, event: Event) -> None:
         if event.type in USAGE_TYPES:
-            used = totals_of(event)
-            if used is not None:
-                self.totals = self.totals + used
-        return event
+            usage = event.data.get("usage")
+            if usage is not None:
+                self.totals = self.totals.and_reported(usage)
 
     def _check_leaf(self, draft: Draft, expected: int) -> None:
         branch = draft.branch or MAIN
@@ -263,12 +290,12 @@ class Log:
                 hint="read what was added and decide again",
             )
 
-    def _same_key(self, draft: Draft, data: Any, staged: dict[int, Event]) -> Event | None:
+    def _same_key(self, draft: Draft, data: Any, lookup: Lookup) -> Event | None:
         kind = kind_of(draft.type, draft.fact)
         seq = self.state.find_key(draft.key or "", kind, draft.branch or MAIN)
         if seq is None:
             return None
-        first = staged[seq] if seq in staged else self.chain.stored(seq)
+        first = lookup(seq)
         same = (
             first.type == draft.type
             and first.data == data
@@ -292,7 +319,7 @@ class Log:
         for name, dropped_at, document in pending:
             try:
                 draft = _from_inbox(name, dropped_at, document)
-                self._write(writer, lambda _base, draft=draft: [draft], None, 0)  # type: ignore[misc]
+                self._write(writer, [draft])
             except Refused as error:
                 self._inbox.refuse(name, error.message)
             else:

@@ -8,9 +8,9 @@ import msgspec
 
 from onward.errors import Corrupt, NotFound, Refused
 from onward.log.chain import Chain
-from onward.model.event import Envelope, Event, decode_envelope, sealed
+from onward.model.event import Envelope, decode_envelope, sealed
 from onward.model.state import USAGE_TYPES, State
-from onward.model.usage import Totals, totals_of
+from onward.model.usage import Totals
 from onward.model.vocabulary import VOCABULARY
 
 NEEDS_DATA = USAGE_TYPES | {row.name for row in VOCABULARY.values() if row.surface}
@@ -64,10 +64,8 @@ def _apply(chain: Chain, state: State, totals: Totals, env: Envelope, offset: in
     except (KeyError, TypeError, AttributeError):
         # Data that the fold needs is missing or of another shape; the door never writes such a line.
         raise _corrupt(chain, state, offset, f"the data is not that of a {env.type}") from None
-    if env.type in USAGE_TYPES:
-        found = totals_of(Event(seq=env.seq, type=env.type, time=env.time, data=data))
-        if found is not None:
-            return totals + found
+    if env.type in USAGE_TYPES and data.get("usage") is not None:
+        return totals.and_reported(data["usage"])
     return totals
 
 

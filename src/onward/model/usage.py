@@ -58,6 +58,19 @@ class Totals(Struct, frozen=True, omit_defaults=True):
         """All tokens, in and out (`reasoning` is part of `output`)."""
         return self.input + self.output + self.cache_read + self.cache_write
 
+    def and_reported(self, usage: dict[str, Any]) -> Totals:
+        """These totals and one request's usage, as an event's data has it."""
+        get, cost = usage.get, usage.get("cost")
+        return Totals(
+            self.requests + 1,
+            self.input + get("input", 0),
+            self.output + get("output", 0),
+            self.cache_read + get("cache_read", 0),
+            self.cache_write + get("cache_write", 0),
+            self.reasoning + get("reasoning", 0),
+            self.cost if cost is None else cost + (self.cost or 0),
+        )
+
     def __add__(self, other: Totals) -> Totals:
         cost = other.cost if self.cost is None else self.cost if other.cost is None else self.cost + other.cost
         return Totals(
