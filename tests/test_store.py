@@ -15,6 +15,7 @@ from onward import APPEND, Draft, MemoryBackend, Message, Model, Session, Store,
 from onward.errors import (
     AlreadyExists,
     Conflict,
+    Corrupt,
     InvalidId,
     LeafMoved,
     Locked,
@@ -533,3 +534,32 @@ def test_a_note_before_the_first_node_is_on_every_path(make: Make):
         session.user("a")
         session.append(user("root two", parent=None, surface=APPEND))
         assert [event.data["text"] for event in session.facts("note")] == ["early"]
+
+
+def test_what_became_of_the_parent_behind_the_cut_does_not_matter_to_a_fork(tmp_path: Path):
+    with Store(tmp_path) as store, store.create(id="p") as parent:
+        parent.user("a")
+        parent.assistant("b")
+        with parent.fork(id="c") as child:
+            child.user("mine")
+        for number in range(30):
+            parent.user(f"later {number}")
+    path = store.backend.locate("p").path
+    assert path is not None
+    whole = path.read_bytes().split(b"\n")
+    for damage in ("a line behind the cut", "the last line", "the cut line"):
+        lines = list(whole)
+        at = {"a line behind the cut": 20, "the last line": -2, "the cut line": 3}[damage]
+        lines[at] = lines[at][:-30] + b"x" + lines[at][-29:]
+        path.write_bytes(b"\n".join(lines))
+        for derived in [*path.parent.glob("log.idx"), *(tmp_path / "local").glob("onward.db*")]:
+            derived.unlink()
+        with Store(tmp_path) as again:
+            if damage == "the cut line":
+                with pytest.raises(Corrupt):
+                    again.open("c", write=False)
+            else:
+                with again.open("c") as child:
+                    assert said(child)[:3] == ["a", "b", "mine"]
+                    with pytest.raises(Corrupt):
+                        again.open("p", write=False)

@@ -98,11 +98,12 @@ class Backend(Protocol):
         """
         ...
 
-    def reader(self, session: str, *, trashed: bool = False) -> LogReader:
+    def reader(self, session: str, *, trashed: bool = False, stop: int | None = None) -> LogReader:
         """Open a session to read.
 
         Args:
             trashed: look in the trash as well.
+            stop: read as if the log ended before this seq; what lies behind it is never looked at.
 
         Raises:
             NotFound, Corrupt (the header), FormatUnsupported, InvalidId.

@@ -135,7 +135,7 @@ def _ancestors(backend: Backend, session: str, cut: Cut | object) -> list[Link]:
             raise Corrupt("the session's ancestors form a cycle", session=session, ancestor=cut.session)
         seen.add(cut.session)
         try:
-            reader = backend.reader(cut.session, trashed=True)
+            reader = backend.reader(cut.session, trashed=True, stop=cut.seq + 1)
         except NotFound:
             raise Corrupt(
                 f"the session that this one was forked from, {cut.session}, is gone",

@@ -7,9 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from onward.errors import NotFound
-from onward.log.lines import LINK, check, count_good
+from onward.log.lines import LINK, check, count_good, hash_of
 from onward.log.logfile import CHUNK, PROBE, LogFile, size_of
-from onward.log.protocol import Line
+from onward.log.protocol import Head, Line
 
 WINDOW = 1 << 16
 """Seqs whose index entries are read at once (8 bytes each)."""
@@ -110,6 +110,40 @@ class JsonlReader(LogFile):
                 self._distrust_index()
             raw = self.line(seq)
             yield Line(seq, self._offset(seq), raw)
+
+
+class JsonlPrefix(JsonlReader):
+    """The own lines before `stop`, for forks: damage and growth behind it are none of their business."""
+
+    def __init__(self, folder: str, session: str, stop: int) -> None:
+        super().__init__(folder, session)
+        try:
+            self._head = self._bounded(stop)
+        except BaseException:
+            self.close()
+            raise
+
+    def _bounded(self, stop: int) -> Head:
+        if stop <= self.first_seq:
+            return self._head
+        size = self._size_now()
+        entries = self._entries(stop - 1, 1)
+        if entries and self._body <= entries[0] < size and self._is_at(stop - 1, entries[0]):
+            raw = self._line_at(entries[0], size)
+            if raw is not None:
+                return Head(stop, hash_of(raw), entries[0] + len(raw) + 1)
+        at = self.first_seq
+        for offset, block in self._blocks(self._body, size):
+            if at + len(block) >= stop:
+                return Head(stop, hash_of(block[stop - at - 1]), offset + size_of(block[: stop - at]))
+            at += len(block)
+        raise self._corrupt(f"the log ends before seq {stop}", size)
+
+    def head(self) -> Head:
+        """See `LogReader.head`; it never moves."""
+        if self._dead is not None:
+            raise self._dead()
+        return self._head
 
 
 def _near_end(window: Sequence[int], i: int, entries: array[int]) -> int:

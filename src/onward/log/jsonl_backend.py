@@ -19,7 +19,7 @@ from onward.log.backend import Located
 from onward.log.blobs import FileBlobs
 from onward.log.ids import check_id
 from onward.log.inbox import FileInbox
-from onward.log.jsonl import JsonlReader
+from onward.log.jsonl import JsonlPrefix, JsonlReader
 from onward.log.jsonl_writer import GUARD_WAIT, JsonlWriter
 from onward.log.lines import seal_header
 from onward.log.lock import WriterLock
@@ -113,9 +113,10 @@ class JsonlBackend:
             raise
         return lock
 
-    def reader(self, session: str, *, trashed: bool = False) -> JsonlReader:
+    def reader(self, session: str, *, trashed: bool = False, stop: int | None = None) -> JsonlReader:
         """See `Backend.reader`."""
-        return self._mine(JsonlReader(self._folder(session, trashed=trashed), session))
+        folder = self._folder(session, trashed=trashed)
+        return self._mine(JsonlReader(folder, session) if stop is None else JsonlPrefix(folder, session, stop))
 
     def writer(self, session: str, *, floor: int, take_over: bool = False, sync: Sync = "barrier") -> JsonlWriter:
         """See `Backend.writer`."""

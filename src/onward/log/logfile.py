@@ -106,6 +106,10 @@ class LogFile:
             return files.fstat(self._fd).st_size
         return state.st_size
 
+    def _size_now(self) -> int:
+        with files.refusing("read the log", self._path, session=self._session):
+            return files.fstat(self._fd).st_size
+
     def _reopen(self) -> None:
         """The file was replaced: go on in the new one if it starts with what was read of the old one."""
         former, header = self._head, self.header

@@ -115,8 +115,9 @@ class _Log:
 class MemoryReader:
     """See `protocol.LogReader`."""
 
-    def __init__(self, log: _Log) -> None:
+    def __init__(self, log: _Log, stop: int | None = None) -> None:
         self._log = log
+        self._stop = stop
         self._dead: Callable[[], OnwardError] | None = None
         self.header = log.header
         self.first_seq = log.first_seq
@@ -130,7 +131,12 @@ class MemoryReader:
 
     def head(self) -> Head:
         """See `LogReader.head`."""
-        return self._alive().head()
+        head = self._alive().head()
+        if self._stop is None or head.next_seq <= self._stop:
+            return head
+        stop = max(self._stop, self.first_seq)
+        at = stop - self.first_seq
+        return Head(stop, hash_of(self._log.lines[at]), self._log.offsets[at + 1])
 
     def lines(self, start: int, stop: int | None = None, *, verify: bool = True) -> Iterator[Line]:
         """See `LogReader.lines`. Memory is believed."""
@@ -145,7 +151,7 @@ class MemoryReader:
     ) -> Iterator[tuple[int, int, list[bytes]]]:
         """See `LogReader.scan`."""
         log = self._alive()
-        end = log.head().next_seq
+        end = self.head().next_seq
         stop = end if stop is None else min(stop, end)
         seq = max(start, self.first_seq)
         while seq < stop:
@@ -164,7 +170,7 @@ class MemoryReader:
     def line(self, seq: int) -> bytes:
         """See `LogReader.line`."""
         log = self._alive()
-        if not self.first_seq <= seq < log.head().next_seq:
+        if not self.first_seq <= seq < self.head().next_seq:
             raise NotFound("no such event in this session's own lines", session=self.header.id, seq=seq)
         return log.lines[seq - self.first_seq + 1]
 
@@ -264,9 +270,9 @@ class MemoryBackend:
             log = self._sessions[session] = _Log(header)
             return MemoryWriter(log, 1)
 
-    def reader(self, session: str, *, trashed: bool = False) -> MemoryReader:
+    def reader(self, session: str, *, trashed: bool = False, stop: int | None = None) -> MemoryReader:
         """See `Backend.reader`."""
-        return MemoryReader(self._get(session, trashed=trashed))
+        return MemoryReader(self._get(session, trashed=trashed), stop)
 
     def writer(self, session: str, *, floor: int, take_over: bool = False, sync: Sync = "barrier") -> MemoryWriter:
         """See `Backend.writer`."""

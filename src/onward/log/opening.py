@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import msgspec
 from msgspec import UNSET
 
@@ -86,13 +88,17 @@ def inherited_state(backend: Backend, cut: Cut, catalogue: Catalogue | None) -> 
     if cut.seq < 0:
         return State()
     # No Log, only its state: a deleted session, to which nothing can be appended, has a state too.
-    reader = backend.reader(cut.session, trashed=True)
-    try:
-        chain, state, _, _ = _folded(backend, cut.session, reader, catalogue, True)
+    with closing(backend.reader(cut.session, trashed=True)) as reader:
+        whole = Chain(backend, cut.session, reader)
+        with closing(whole):
+            warm = _warm(whole, catalogue)
+        if warm is not None and warm[0].next_seq > cut.seq:
+            return warm[0].inherit(cut.seq + 1)
+    # Folding stops at the cut: what the ancestor did after it, or what became of it there, does not matter.
+    with closing(backend.reader(cut.session, trashed=True, stop=cut.seq + 1)) as reader:
+        chain, state, _, _ = _folded(backend, cut.session, reader, None, True)
         chain.close()
         return state.inherit(cut.seq + 1)
-    finally:
-        reader.close()
 
 
 def _folded(
