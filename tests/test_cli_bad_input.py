@@ -288,6 +288,9 @@ def test_a_damaged_log_is_refused_as_corrupt_and_left_alone(tmp_path: Path):
         one_sentence(answer)
         assert "fsck" in answer.err
     assert log.read_bytes() == bytes(data)
+    listing = onward(home, "sessions", "--all", "--json")
+    assert (listing.code, listing.document) == (0, {"sessions": []})
+    assert listing.err == "1 session cannot be read; `onward fsck --all` says why\n"
 
 
 def test_a_log_of_a_future_format_says_upgrade(tmp_path: Path):

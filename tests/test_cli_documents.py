@@ -58,6 +58,16 @@ def test_importing_again_adds_only_what_is_new(home: Path, tmp_path: Path):
     assert second["events"] == third["events"] == 25
 
 
+def test_import_without_a_path_takes_what_pi_keeps_at_home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "pi"))
+    answer = onward(home, "import", "--json")
+    assert (answer.code, answer.out) == (3, "") and str(tmp_path / "pi" / "sessions") in answer.err
+    folder = tmp_path / "pi" / "sessions" / "--w--"
+    folder.mkdir(parents=True)
+    file = pi_file(folder)
+    assert [row["path"] for row in document(home, "import")["imported"]] == [str(file)]
+
+
 def test_warnings_of_an_import_name_the_line(home: Path, tmp_path: Path):
     path = pi_file(tmp_path)
     path.write_bytes(path.read_bytes() + b"{torn")

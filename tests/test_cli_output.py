@@ -11,18 +11,20 @@ import time
 from pathlib import Path
 
 import pytest
+import zstandard
 
 import builders
 from command_line import PROGRAM, document, imported, onward, pi_file, program
 from onward import Store
 from onward.cli import output
 from onward.cli.branching import Node, twigs
+from onward.cli.demo_data import harness_session
 from onward.model.text import escaped_json, one_line, visible
 
 NASTY = "red \x1b[31mtext\x1b]0;title\x07 \x9b2J over\rwrite \u202egnp.exe\x7f\x00"
 
 
-def on_terminal(home: Path, *words: object, **env: str) -> str:
+def on_terminal(home: Path, *words: object, code: int = 0, **env: str) -> str:
     """What the program writes to a terminal of 100 columns."""
     master, slave = pty.openpty()
     environment = {**os.environ, "ONWARD_HOME": str(home), "COLUMNS": "100", "TERM": "xterm-256color", **env}
@@ -40,7 +42,7 @@ def on_terminal(home: Path, *words: object, **env: str) -> str:
                 break
             got += piece
     os.close(master)
-    assert process.returncode == 0, got
+    assert process.returncode == code, got
     return got.decode()
 
 
@@ -96,8 +98,14 @@ def test_a_terminal_gets_short_ids_that_work(nasty: tuple[Path, str]):
     assert document(home, "show", short)["session"] == session
 
 
-def test_nothing_is_written_to_a_terminal_but_text(tmp_path: Path):
-    assert "#2" in on_terminal(tmp_path / "home", "show", imported(tmp_path / "home", pi_file(tmp_path)), "--full")
+def test_a_compressed_export_is_not_written_to_a_terminal(tmp_path: Path):
+    home, path = tmp_path / "home", tmp_path / "session.jsonl.zstd"
+    path.write_bytes(zstandard.compress(harness_session()))
+    session = imported(home, path)
+    assert "binary" in on_terminal(home, "export", session, "--to", "dsh", code=2)
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([PROGRAM, "--home", str(home), "export", session, "--to", "dsh"], stdout=out, check=True)
+    assert (tmp_path / "out").read_bytes() == path.read_bytes()
 
 
 def test_a_long_import_shows_a_bar_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

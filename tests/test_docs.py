@@ -13,6 +13,7 @@ import pytest
 from sybil import Example, Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
+from command_line import document, imported, pi_file
 from onward.cli.app import COMMANDS, onward
 from onward.cli.demo_data import pi_session
 
@@ -113,6 +114,42 @@ def test_the_page_of_the_command_line_has_every_command_and_option(name: str):
     assert "JSON: `{" in section
     examples = [line.strip() for line in (command.epilog or "").splitlines() if line.startswith("  ")]
     assert examples and all(line.startswith(f"onward {name}") and line in section for line in examples)
+
+
+def test_the_documents_on_the_page_have_the_keys_that_commands_print(tmp_path: Path):
+    home = tmp_path / "home"
+    session = imported(home, pi_file(tmp_path))
+    words: dict[str, list[str]] = {
+        "import": ["import", str(tmp_path / "pi-session.jsonl")],
+        "sessions": ["sessions", "--all"],
+        **{name: [name, session] for name in ("show", "tree", "context", "usage", "fsck", "fork", "migrate")},
+        "branch": ["branch", session, "b"],
+        "move": ["move", session, "b", "7"],
+        "label": ["label", session, "7", "x"],
+        "title": ["title", session, "x"],
+        "export": ["export", session, "--to", "markdown", "--output", str(tmp_path / "out.md")],
+        "reindex": ["reindex"],
+        "delete": ["delete", session],
+        "purge": ["purge", "--yes"],
+    }
+    assert set(words) == set(COMMANDS)
+    for name, command in words.items():
+        shape = re.search(rf"\n## {name}\n.*?\nJSON: `(.*?)`\n", CLI_PAGE, re.DOTALL)
+        assert shape is not None
+        assert list(document(home, *command)) == outer_keys(shape[1]), name
+
+
+def outer_keys(shape: str) -> list[str]:
+    """The keys of the outermost object of a shape like `{"a":[{"b"}],"c"}`."""
+    depth, keys = 0, []
+    for token in re.findall(r'"\w+"|[\[\]{}]', shape):
+        if token in "[{":
+            depth += 1
+        elif token in "]}":
+            depth -= 1
+        elif depth == 1:
+            keys.append(token.strip('"'))
+    return keys
 
 
 def test_the_commands_of_the_readme_exist():

@@ -53,6 +53,9 @@ class Store:
         sync: when writers sync: "barrier" (at durability points), "always", "never".
         backend: another back end, e.g. `MemoryBackend()`; then `home` is not used.
         clock: gives Unix milliseconds; for tests.
+
+    Attributes:
+        unreadable: ids of sessions that the last listing could not read; it shows what is known of them, if anything.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Store:
         self.user = user if user is not None else _user()
         self.sync = sync
         self.clock = clock
+        self.unreadable: list[str] = []
         if backend is None:
             from onward.log.jsonl_backend import JsonlBackend
 
@@ -314,10 +318,11 @@ class Store:
         """Bring the rows of sessions that changed, appeared or went away up to date."""
         known = self.catalogue.known()
         seen = set()
+        self.unreadable = []
         for found in self.backend.sessions():
             seen.add(found.id)
-            if known.get(found.id) != (found.size, found.mtime_ns):
-                self.refresh_row(found.id)
+            if known.get(found.id) != (found.size, found.mtime_ns) and self.refresh_row(found.id) is None:
+                self.unreadable.append(found.id)
         for gone in known.keys() - seen:
             self.catalogue.remove(gone)
 

@@ -59,6 +59,9 @@ def sessions(store: Store, every: bool, search: str | None, as_json: bool) -> No
         output.document({"sessions": [row_document(row) for row in rows]})
     elif rows:
         _print(rows, store.catalogue.known(), with_project=every)
+    if store.unreadable:
+        what = output.counted(len(store.unreadable), "session")
+        output.hint(f"{what} cannot be read; `onward fsck --all` says why")
     if not rows:
         elsewhere = 0 if every else len(store.sessions(search=search))
         if elsewhere:
