@@ -113,7 +113,7 @@ def anchored(messages: Sequence[tuple[Message, Usage | None]], trusted_from: int
     anchors = [
         index
         for index, (_, usage) in enumerate(messages)
-        if index >= trusted_from and usage is not None and usage.total > 0
+        if index >= trusted_from and usage is not None and usage.requests > 0 and usage.total > 0
     ]
     if not anchors:
         tokens = sum(estimate(message) for message, _ in messages)

@@ -111,6 +111,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """Tokens of one model request, in disjoint buckets except `reasoning`, which is part of `output`.
 
     `input` counts uncached tokens only. `cost` is in US dollars as the source reported it; None = not reported.
+    `requests` is 0 on what adds to a request that was counted before (a source that reports one in pieces).
     """
 
     input: int = 0
@@ -119,6 +120,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     cache_write: int = 0
     reasoning: int = 0
     cost: float | int | None = None
+    requests: int = 1
     meta: dict[str, Any] | UnsetType = UNSET
 
     @property

@@ -109,7 +109,7 @@ def totals_of(event: Event) -> Totals | None:
 
 def _of_one(usage: Usage) -> Totals:
     return Totals(
-        requests=1,
+        requests=usage.requests,
         input=usage.input,
         output=usage.output,
         cache_read=usage.cache_read,
