@@ -5,7 +5,7 @@ A small fold of its own, because an importer knows its nodes before they are in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -85,3 +85,27 @@ class Surfaces:
                 out.extend(run)
             start = i
         return out
+
+
+def order(nodes: Iterable[int], path: Sequence[int], parent_of: Callable[[int], int | None]) -> list[int]:
+    """The order in which new nodes are written: parents first, the end of the path last where that can be.
+
+    Args:
+        nodes: the new nodes.
+        path: the path to the leaf of the exported branch.
+        parent_of: a node's parent.
+    """
+    fresh = sorted(nodes)
+    new = set(fresh)
+    on_path = set(path)
+    needed = -1
+    for node in fresh:
+        if node in on_path:
+            continue
+        above: int | None = node
+        while above is not None and above in new and above not in on_path:
+            above = parent_of(above)
+        if above is not None and above in new:
+            needed = max(needed, above)
+    early = [node for node in fresh if node not in on_path or node <= needed]
+    return early + [node for node in fresh if node in on_path and node > needed]

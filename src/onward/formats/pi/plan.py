@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from msgspec import UNSET
 
 from onward.formats.pi.records import EDITABLE
-from onward.formats.pi.surface import Change, Surfaces
+from onward.formats.surfaces import Change, Surfaces
 from onward.model.event import Event, SurfaceOp
 
 _UNSEEN = frozenset({"system", "compaction", "context_edit", "custom_entry"})
@@ -178,27 +177,3 @@ class Plan:
     def _scope_above(self, seq: int) -> _Restated | None:
         parent = self._surfaces.parents[seq]
         return None if parent is None else self._scopes[parent]
-
-
-def order(nodes: Iterable[int], path: Sequence[int], parent_of: Callable[[int], int | None]) -> list[int]:
-    """The order in which new nodes are written: parents first, the end of the path last where that can be.
-
-    Args:
-        nodes: the new nodes.
-        path: the path to the leaf of the exported branch.
-        parent_of: a node's parent.
-    """
-    fresh = sorted(nodes)
-    new = set(fresh)
-    on_path = set(path)
-    needed = -1
-    for node in fresh:
-        if node in on_path:
-            continue
-        above: int | None = node
-        while above is not None and above in new and above not in on_path:
-            above = parent_of(above)
-        if above is not None and above in new:
-            needed = max(needed, above)
-    early = [node for node in fresh if node not in on_path or node <= needed]
-    return early + [node for node in fresh if node in on_path and node > needed]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from onward.formats.pi.records import EDITABLE
-from onward.formats.pi.surface import Surfaces
+from onward.formats.surfaces import Surfaces
 
 
 @dataclass(slots=True)

@@ -16,10 +16,11 @@ from msgspec import UNSET
 
 from onward.formats.pi.entries import Entries, selections, usage_entry
 from onward.formats.pi.migrate import Kept, keep
-from onward.formats.pi.plan import Placed, Plan, order
+from onward.formats.pi.plan import Placed, Plan
 from onward.formats.pi.records import Json
 from onward.formats.protocol import ExportView, Loss, Rendered
 from onward.formats.source import iso
+from onward.formats.surfaces import order
 from onward.model.event import Event
 from onward.model.project import messages_of
 from onward.model.vocabulary import Kind, kind_of
