@@ -17,7 +17,8 @@ import msgspec
 from msgspec import UNSET
 
 from onward.errors import BadSource, OnwardError
-from onward.formats.protocol import Format, Put, Reading, SourceInfo, Warning_
+from onward.formats.family import spawned
+from onward.formats.protocol import Family, Format, Put, Reading, SourceInfo, Warning_
 from onward.formats.source import chunks_of, recognise, split, unpacked
 from onward.log.door import Log
 from onward.model.event import MAIN, Draft, Event, Origin, SourceFile
@@ -88,6 +89,8 @@ def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, prog
     file = _describe(path, path.stat().st_size, [])
     reading = _read(format_, path, file.bytes, lambda ordinal: ordinal, lambda _: "", None)
     info = reading.info
+    if isinstance(format_, Family):
+        format_.beside(path, info)
     lineage = dict(info.lineage)
     if info.id is not None:
         lineage["id"] = info.id
@@ -96,6 +99,7 @@ def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, prog
     session = store.create(
         cwd=info.cwd,
         agent=info.agent or format_.name,
+        spawned=spawned(store, format_.name, info),
         lineage=lineage,
         origin=Origin(format_.name, info.version, [file]),
         created=info.created,
@@ -173,7 +177,8 @@ def _grow(
     size = path.stat().st_size
     if size == old.bytes:
         with store.open(session_id, write=False) as session:
-            info = SourceInfo(version=version)
+            origin = session.header.origin
+            info = SourceInfo(version=origin.version if isinstance(origin, Origin) else version)
             return _answer(session, path, info, 0, [])
     with store.open(session_id) as session:
         log = session.log

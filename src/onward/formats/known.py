@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from onward.errors import Usage
+from onward.formats.claude_code import CLAUDE_CODE
 from onward.formats.dsh import DSH
 from onward.formats.pi import PI
 from onward.formats.protocol import Format
 
-FORMATS: tuple[Format, ...] = (PI, DSH)
+FORMATS: tuple[Format, ...] = (PI, DSH, CLAUDE_CODE)
 
 
 def format_named(name: str) -> Format:

@@ -7,9 +7,10 @@ imports a file that has grown by running it again over the whole file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from onward.model.event import Draft, Event
 
@@ -41,9 +42,25 @@ class Sniffed(NamedTuple):
     version: int | str
 
 
+class SpawnedBy(NamedTuple):
+    """Where a sub-agent's session comes from.
+
+    Attributes:
+        session: the foreign id of the session that started it.
+        call: finds, among that session's events in order, the seq of the reply whose call started it; None when they
+            do not say.
+    """
+
+    session: str
+    call: Callable[[Iterable[Event]], int | None]
+
+
 @dataclass(slots=True)
 class SourceInfo:
-    """What the source says of the session as a whole, once the importer has seen the header."""
+    """What the source says of the session as a whole, once the importer has seen the header.
+
+    `spawned` is looked up among the sessions that were imported before; `lineage` should name it as well.
+    """
 
     version: int | str
     id: str | None = None
@@ -52,6 +69,7 @@ class SourceInfo:
     agent: str | None = None
     lineage: dict[str, Any] = field(default_factory=dict)
     title: str | None = None
+    spawned: SpawnedBy | None = None
 
 
 SeqOf = Callable[[int], int]
@@ -160,4 +178,24 @@ class Format(Protocol):
 
     def render(self, view: ExportView) -> Rendered:
         """Render a session in this format: the kept lines and the new ones, or a fresh file of the path."""
+        ...
+
+
+@runtime_checkable
+class Headless(Protocol):
+    """A format whose files have no header: one of the first `look_at` objects must pass `Format.sniff`."""
+
+    look_at: int
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A format that keeps a session in several files: its own, and one for each sub-agent."""
+
+    def companions(self, path: Path) -> list[Path]:
+        """The files that belong to a session's file and become sessions of their own."""
+        ...
+
+    def beside(self, path: Path, info: SourceInfo) -> None:
+        """Add to `info` what the file's place and the files beside it say."""
         ...

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onward.errors import BadSource, NotFound, NotLossless
-from onward.formats.protocol import Format, Sniffed, SourceLine, Warning_
+from onward.formats.protocol import Format, Headless, Sniffed, SourceLine, Warning_
 from onward.formats.zstd import MAGIC, unpack
 from onward.model.event import Draft
 from onward.model.lossless import guard
@@ -258,7 +258,7 @@ def misfit(data: Any, raw: bytes) -> str | None:
 
 
 def recognise(path: Path, formats: Sequence[Format]) -> tuple[Format, Sniffed]:
-    """Find out which format a file has, by its first JSON object.
+    """Find out which format a file has, by its first JSON object, or by one of the first where there is no header.
 
     Raises:
         NotFound: there is no such file.
@@ -266,17 +266,25 @@ def recognise(path: Path, formats: Sequence[Format]) -> tuple[Format, Sniffed]:
         FormatUnsupported: the format is known, but this version of it is newer than this program.
     """
     where = str(path)
-    first = _first_object(path)
-    if first is None:
+    number = 0
+    for number, value in enumerate(_objects(path), start=1):
+        asked = [
+            format_
+            for format_ in formats
+            if number == 1 or (isinstance(format_, Headless) and number <= format_.look_at)
+        ]
+        for format_ in asked:
+            sniffed = format_.sniff(value)
+            if sniffed is not None:
+                return format_, sniffed
+        if not asked:
+            break
+    if not number:
         raise BadSource("no JSON object in it", hint=_known(formats), path=where)
-    for format_ in formats:
-        sniffed = format_.sniff(first)
-        if sniffed is not None:
-            return format_, sniffed
     raise BadSource("its first record is no header that any format knows", hint=_known(formats), path=where)
 
 
-def _first_object(path: Path) -> dict[str, Any] | None:
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
     chunks = unpacked(chunks_of(path))
     head = next(chunks, b"")
     if not head:
@@ -286,8 +294,7 @@ def _first_object(path: Path) -> dict[str, Any] | None:
     for line in split(_then(head, chunks)):
         value = decode(line).value
         if type(value) is dict:
-            return value
-    return None
+            yield value
 
 
 def _known(formats: Sequence[Format]) -> str:

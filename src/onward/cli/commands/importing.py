@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onward.formats.protocol import Format
     from onward.store import Store
 
-COMING = ("claude-code", "codex")
+COMING = ("codex",)
 
 
 @click.command(
@@ -29,26 +29,34 @@ COMING = ("claude-code", "codex")
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["auto", "pi", "dsh", *COMING]),
+    type=click.Choice(["auto", "pi", "dsh", "claude-code", *COMING]),
     default="auto",
     show_default=True,
-    help="What the files are; claude-code and codex come in a later version.",
+    help="What the files are; codex comes in a later version.",
 )
 @common
 def import_(store: Store, paths: tuple[Path, ...], format_: str, as_json: bool) -> int:
-    """Take in session files of other agents: Pi (versions 1 to 3), DeepSeek Harness (0 to 3).
+    """Take in session files of other agents: Pi (versions 1 to 3), DeepSeek Harness (0 to 3), Claude Code.
 
-    Without a PATH: all that Pi keeps in its own folder. Importing a file again adds what is new in it; the file itself
-    is never changed. A file that cannot be imported does not keep the others from it.
+    Without a PATH: all that Pi keeps in its own folder. The files of sub-agents come with their session's. Importing a
+    file again adds what is new in it; the file itself is never changed. A file that cannot be imported does not keep
+    the others from it.
     """
     formats = _formats(format_)
     imported: list[Imported] = []
     failed: list[tuple[str, OnwardError]] = []
-    for path in paths or _at_home():
+    waiting = list(paths or _at_home())
+    seen = {path.resolve() for path in waiting}
+    while waiting:
+        path = waiting.pop(0)
         try:
             imported.append(_import(store, path, formats))
         except OnwardError as error:
             failed.append((output.printable(path), error))
+            continue
+        with_it = [file for file in _companions(path, imported[-1], formats) if file not in seen]
+        seen.update(with_it)
+        waiting[:0] = with_it
     if as_json:
         output.document({"imported": [_row(one) for one in imported], "failed": [_failure(*one) for one in failed]})
     else:
@@ -73,11 +81,20 @@ def _size(path: Path) -> int:
         return 0
 
 
+def _companions(path: Path, one: Imported, formats: list[Format]) -> list[Path]:
+    from onward.formats.family import companions
+
+    return companions(path, one.format, formats)
+
+
 def _formats(name: str) -> list[Format]:
     from onward.formats.known import FORMATS, format_named
 
     if name in COMING:
-        raise Usage(f"reading {name} sessions is not built yet in this version", hint="this version reads pi and dsh")
+        raise Usage(
+            f"reading {name} sessions is not built yet in this version",
+            hint="this version reads pi, dsh and claude-code",
+        )
     return list(FORMATS) if name == "auto" else [format_named(name)]
 
 
