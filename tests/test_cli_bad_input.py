@@ -233,7 +233,7 @@ def test_a_point_that_is_not_there_is_not_found(tmp_path: Path, command: str, wo
         (["export", "SESSION", "--to", "html"], 2),
         (["export", "SESSION", "--to", "word"], 2),
         (["export", "SESSION", "--to", "pi", "--redact"], 2),
-        (["import", "--format", "codex", "FILE"], 2),
+        (["import", "--format", "codex", "FILE"], 1),
         (["import", "--format", "claude-code", "FILE"], 1),
         (["import", "--format", "dsh", "FILE"], 1),
         (["usage"], 2),

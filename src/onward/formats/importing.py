@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from onward.errors import BadSource, OnwardError
+from onward.formats.chunking import pieces
 from onward.formats.family import spawned
 from onward.formats.protocol import Family, Format, Put, Reading, SourceInfo, Warning_
 from onward.formats.source import chunks_of, recognise, split, unpacked
@@ -26,9 +27,6 @@ from onward.model.tree import NONE
 from onward.model.vocabulary import Kind, kind_of
 from onward.session import Session
 from onward.store import Store
-
-BLOB = 1 << 20
-"""Bytes of a source that one blob holds."""
 
 BATCH = 512
 """Events of one append."""
@@ -106,7 +104,7 @@ def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, prog
     )
     try:
         with session:
-            _check_stored(session.log, path, file, 0)
+            _check_stored(session.log, path, file, [])
             reading = _read(
                 format_, path, file.bytes, lambda ordinal: ordinal, session.put_blob, _counted(progress, file.bytes)
             )
@@ -123,17 +121,18 @@ def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, prog
         raise
 
 
-def _check_stored(log: Log, path: Path, file: SourceFile, start: int) -> None:
-    """Store the file's bytes from `start` on as blobs, and see that they are the bytes that were described."""
+def _check_stored(log: Log, path: Path, file: SourceFile, stored: Sequence[str]) -> None:
+    """Store the file's bytes as blobs, but for those that are `stored`, and see that they are what was described."""
     whole = sha256()
     at = 0
     names = iter(file.blobs)
+    there = set(stored)
     for piece in _pieces(path, file.bytes):
         whole.update(piece)
-        name = next(names)
-        if at + len(piece) > start and log.put_blob(piece) != name:
-            break
         at += len(piece)
+        name = next(names, "")
+        if name not in there and log.put_blob(piece) != name:
+            break
     if at != file.bytes or whole.hexdigest() != file.sha256:
         raise BadSource("the file changed while it was read", path=str(path), hint="import it again")
 
@@ -184,7 +183,7 @@ def _grow(
         log = session.log
         old = imported_files(session)[0]
         file = _describe(path, size, [])
-        _check_stored(log, path, file, old.bytes)
+        _check_stored(log, path, file, old.blobs)
         known = _ordinals(log)
         native = any(
             event.origin is UNSET and kind_of(event.type, event.fact) is Kind.NODE for event in session.events()
@@ -305,7 +304,7 @@ def _read(
 ) -> Reading:
     cut: list[Warning_] = []
     told = Warning_(None, "the last compressed frame is cut off; the whole records in it were read")
-    text = unpacked(_counting(_pieces(path, size), count), lambda: cut.append(told))
+    text = unpacked(_counting(_first(chunks_of(path), size), count), lambda: cut.append(told))
     reading = format_.read(split(text), seq_of, put)
     reading.drafts = _then_warn(reading.drafts, cut, reading.warnings)
     return reading
@@ -337,19 +336,16 @@ def _counted(progress: Progress | None, total: int) -> Callable[[int], None] | N
 
 
 def _pieces(path: Path, size: int) -> Iterator[bytes]:
-    """The first `size` bytes of a file, in pieces of `BLOB` bytes."""
-    left = size
-    held = b""
-    for chunk in chunks_of(path):
-        held += chunk[:left]
-        left -= min(left, len(chunk))
-        while len(held) >= BLOB:
-            yield held[:BLOB]
-            held = held[BLOB:]
-        if not left:
-            break
-    if held:
-        yield held
+    """The first `size` bytes of a file, in the pieces that become blobs."""
+    return pieces(_first(chunks_of(path), size))
+
+
+def _first(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield chunk[:size]
+        size -= min(size, len(chunk))
+        if not size:
+            return
 
 
 def _describe(path: Path, size: int, known: list[str]) -> SourceFile:
@@ -363,6 +359,6 @@ def _describe(path: Path, size: int, known: list[str]) -> SourceFile:
 
 def _digest(path: Path, size: int) -> str:
     whole = sha256()
-    for piece in _pieces(path, size):
-        whole.update(piece)
+    for chunk in _first(chunks_of(path), size):
+        whole.update(chunk)
     return whole.hexdigest()

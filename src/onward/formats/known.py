@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from onward.errors import Usage
 from onward.formats.claude_code import CLAUDE_CODE
+from onward.formats.codex import CODEX
 from onward.formats.dsh import DSH
 from onward.formats.pi import PI
 from onward.formats.protocol import Format
 
-FORMATS: tuple[Format, ...] = (PI, DSH, CLAUDE_CODE)
+FORMATS: tuple[Format, ...] = (PI, DSH, CLAUDE_CODE, CODEX)
 
 
 def format_named(name: str) -> Format:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from onward.session import Session
     from onward.store import Store
 
-FORMATS = ("onward", "pi", "dsh", "claude-code", "markdown")
-COMING = ("codex", "html")
+FORMATS = ("onward", "pi", "dsh", "claude-code", "codex", "markdown")
+COMING = ("html",)
 
 
 @click.command(
@@ -34,7 +34,7 @@ COMING = ("codex", "html")
     "format_",
     type=click.Choice([*FORMATS, *COMING]),
     required=True,
-    help="The format; codex and html come in a later version.",
+    help="The format; html comes in a later version.",
 )
 @click.option(
     "--output",

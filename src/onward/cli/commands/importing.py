@@ -10,14 +10,12 @@ import click
 
 from onward.cli import output
 from onward.cli.options import common, examples
-from onward.errors import NotFound, OnwardError, Usage
+from onward.errors import NotFound, OnwardError
 
 if TYPE_CHECKING:
     from onward.formats.importing import Imported
     from onward.formats.protocol import Format
     from onward.store import Store
-
-COMING = ("codex",)
 
 
 @click.command(
@@ -29,14 +27,14 @@ COMING = ("codex",)
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["auto", "pi", "dsh", "claude-code", *COMING]),
+    type=click.Choice(["auto", "pi", "dsh", "claude-code", "codex"]),
     default="auto",
     show_default=True,
-    help="What the files are; codex comes in a later version.",
+    help="What the files are.",
 )
 @common
 def import_(store: Store, paths: tuple[Path, ...], format_: str, as_json: bool) -> int:
-    """Take in session files of other agents: Pi (versions 1 to 3), DeepSeek Harness (0 to 3), Claude Code.
+    """Take in session files of other agents: Pi (versions 1 to 3), DeepSeek Harness (0 to 3), Claude Code, Codex.
 
     Without a PATH: all that Pi keeps in its own folder. The files of sub-agents come with their session's. Importing a
     file again adds what is new in it; the file itself is never changed. A file that cannot be imported does not keep
@@ -90,11 +88,6 @@ def _companions(path: Path, one: Imported, formats: list[Format]) -> list[Path]:
 def _formats(name: str) -> list[Format]:
     from onward.formats.known import FORMATS, format_named
 
-    if name in COMING:
-        raise Usage(
-            f"reading {name} sessions is not built yet in this version",
-            hint="this version reads pi, dsh and claude-code",
-        )
     return list(FORMATS) if name == "auto" else [format_named(name)]
 
 

@@ -1,0 +1,29 @@
+"""The Codex format as `formats.protocol.Format` wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from onward.formats.codex import read, write
+from onward.formats.codex.records import sniff
+from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine
+
+
+class _Codex:
+    """Codex's rollouts: lines with a payload, and the bare records from before 0.41."""
+
+    name: str = "codex"
+    suffixes: tuple[str, ...] = (".jsonl",)
+
+    def sniff(self, first: dict[str, Any]) -> Sniffed | None:
+        return sniff(first)
+
+    def read(self, lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
+        return read.read(lines, seq_of, put)
+
+    def render(self, view: ExportView) -> Rendered:
+        return write.render(view)
+
+
+CODEX: Format = _Codex()
