@@ -82,7 +82,7 @@ def compacted(message: str, *history: Json) -> Json:
 
 
 def raw(records: Sequence[Json | bytes]) -> bytes:
-    return b"".join((r if isinstance(r, bytes) else json.dumps(r, ensure_ascii=False).encode()) + b"\n" for r in records)
+    return b"".join((r if isinstance(r, bytes) else json.dumps(r).encode()) + b"\n" for r in records)
 
 
 @dataclass

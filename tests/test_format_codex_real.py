@@ -61,7 +61,7 @@ def test_prompts_replies_calls_and_results_are_those_of_the_raw_lines(path: Path
         for role, type_ in spoken.items():
             mine = [
                 "".join(block["text"] for block in event.data["message"]["blocks"] if block["type"] == "text")
-                for event in map(lambda e: read.session.event(e.seq), read.events)
+                for event in (read.session.event(one.seq) for one in read.events)
                 if event.type == type_
                 and event.data.get("source") != "agent"
                 and all(block["type"] in ("text", "image", "other") for block in event.data["message"]["blocks"])
@@ -78,7 +78,8 @@ def test_prompts_replies_calls_and_results_are_those_of_the_raw_lines(path: Path
             if block["type"] == "tool_call"
         ]
         wanted = items_of(
-            records, *("function_call", "custom_tool_call", "local_shell_call", "web_search_call"),
+            records,
+            *("function_call", "custom_tool_call", "local_shell_call", "web_search_call"),
             *("tool_search_call", "image_generation_call"),
         )
         assert [one["call_id"] for one in calls] == [one.get("call_id") or one["id"] for one in wanted]

@@ -7,7 +7,9 @@ a branch. A replaced history is a view over the nodes that it repeats.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -24,6 +26,9 @@ from onward.formats.protocol import Put, Reading, SeqOf, SourceLine, Warning_
 from onward.formats.source import Record, millis, misfit, opaque, records
 from onward.model.event import APPEND, Draft, Source, Surface, view
 from onward.model.vocabulary import VOCABULARY, Kind, kind_of
+
+AHEAD = 32
+"""Records that are read ahead of the one that is given out: what an event says, a message within them may say too."""
 
 
 def read(lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
@@ -70,11 +75,21 @@ class _Reader:
         self._record: Record
 
     def drafts(self, early: Iterable[Record], stream: Iterator[Record]) -> Iterator[Draft]:
-        for part in (early, stream):
-            for record in part:
-                self._record = record
-                yield self._draft(record)
-                self._ordinal += 1
+        waiting: deque[tuple[int, Draft]] = deque()
+        for record in chain(early, stream):
+            self._record = record
+            waiting.append((self._ordinal, self._draft(record)))
+            self._ordinal += 1
+            if len(waiting) > AHEAD:
+                yield self._settled(*waiting.popleft())
+        for ordinal, draft in waiting:
+            yield self._settled(ordinal, draft)
+
+    def _settled(self, ordinal: int, draft: Draft) -> Draft:
+        """A fact of Codex's own without what a message says too, be it one that came after it."""
+        if not draft.fact:
+            return draft
+        return msgspec.structs.replace(draft, data=self._shrinker.shrink(draft.data, ordinal))
 
     def _warn(self, message: str) -> None:
         self._warnings.append(Warning_(self._record.line.number, message))
@@ -125,6 +140,8 @@ class _Reader:
         if mapped.type == "assistant/message" and self._model:
             mapped.data["model"] = self._model
         self._shrinker.learn(mapped.data, self._ordinal)
+        if mapped.type == "tool/result":
+            self._shrinker.learn_output(mapped.data, self._ordinal)
         return self._node(mapped, APPEND, names=names)
 
     def _compacted(self, payload: Json) -> Draft:
@@ -200,7 +217,7 @@ class _Reader:
         if usage is None:
             return self._aside("event_msg", event)
         rest = {key: value for key, value in event.items() if key not in ("type", "info") and value is not None}
-        rest["info"] = info
+        rest["info"] = {key: value for key, value in (info or {}).items() if key != "last_token_usage"}
         data: Json = {"usage": usage, "kind": "reply", "meta": rest}
         if self._model:
             data["model"] = self._model
@@ -276,7 +293,7 @@ class _Reader:
 
     def _aside(self, line_type: str, payload: Any) -> Draft:
         """A record that is no message, as a fact of its own type."""
-        data = self._shrinker.shrink(payload if type(payload) is dict else {"value": payload}, self._ordinal)
+        data = payload if type(payload) is dict else {"value": payload}
         problem = misfit(data, self._record.line.raw)
         if problem is not None:
             self._warn(f"the record cannot be an event: {problem}")
