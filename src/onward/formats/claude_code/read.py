@@ -40,7 +40,7 @@ def read(lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
     for record in stream:
         early.append(record)
         known = known or (type(record.value) is dict and sniff(record.value) is not None)
-        if tells(record) or len(early) == AHEAD:
+        if (known and tells(record)) or len(early) == AHEAD:
             break
     if not known:
         raise BadSource("no line of Claude Code's in it")
