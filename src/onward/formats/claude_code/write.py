@@ -223,7 +223,7 @@ class _Writer:
     def _restate(self, event: Event, after: list[int], above: _Tip) -> list[Json]:
         """A boundary, and behind it all that the model sees from here on."""
         seq = event.seq
-        if after != [seq]:
+        if after and after != [seq]:
             what = f"how {event.type} changed the context; what is left of it is written once more after a boundary"
             self._lines.loss.append(Loss(seq, what))
         boundary = self._lines.boundary(seq, event.data, event.type)
