@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import claude_sessions as claude
 from command_line import Answer, document, harness_file, imported, onward, pi_file, program
 from onward import Store
 
@@ -43,6 +44,21 @@ def test_import_says_what_came_in_and_what_did_not(home: Path, tmp_path: Path):
     (failed,) = got["failed"]
     keys(failed, "path error code")
     assert failed["code"] == "not-found" and failed["path"] == str(tmp_path / "absent")
+
+
+def test_the_files_of_sub_agents_come_with_their_session_and_go_out_again(home: Path, tmp_path: Path):
+    main, agent = tmp_path / f"{claude.SESSION}.jsonl", tmp_path / claude.SESSION / "subagents" / "agent-x1.jsonl"
+    agent.parent.mkdir(parents=True)
+    main.write_bytes(claude.encoded([claude.user("u1", None), claude.reply("a1", "u1")]))
+    agent.write_bytes(claude.encoded([claude.user("c1", None, isSidechain=True, agentId="x1")]))
+    got = document(home, "import", main, agent)["imported"]
+    assert [(row["format"], row["path"]) for row in got] == [("claude-code", str(main)), ("claude-code", str(agent))]
+    alone = document(home, "import", "--format", "claude-code", main)["imported"]
+    assert [(row["session"], row["new"]) for row in alone] == [(row["session"], 0) for row in got]
+    target = tmp_path / "out.jsonl"
+    exported = document(home, "export", got[0]["session"], "--to", "claude-code", "--output", target)
+    assert (exported["format"], exported["loss"]) == ("claude-code", [])
+    assert target.read_bytes() == main.read_bytes()
 
 
 def test_importing_again_adds_only_what_is_new(home: Path, tmp_path: Path):

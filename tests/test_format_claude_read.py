@@ -25,6 +25,7 @@ from claude_sessions import (
 )
 from onward import Store
 from onward.errors import BadSource
+from onward.formats.claude_code import CLAUDE_CODE
 from onward.formats.importing import Imported, import_file
 from onward.formats.known import FORMATS
 from onward.model.event import Event
@@ -444,9 +445,11 @@ def test_a_file_is_known_whatever_its_first_line_is(take: Take, first: Json):
 
 
 @pytest.mark.parametrize("other", [{"type": "session_meta", "payload": {"id": "x"}}, {"type": "x"}, {"uuid": "x"}])
-def test_lines_of_others_are_not_taken_for_claude_codes(take: Take, other: Json):
+def test_lines_of_others_are_not_taken_for_claude_codes(store: Store, tmp_path: Path, other: Json):
+    file = tmp_path / "other.jsonl"
+    file.write_bytes(encoded([other, other]))
     with pytest.raises(BadSource):
-        take(other, other)
+        import_file(store, file, [CLAUDE_CODE])
 
 
 def test_usage_counts_once_an_api_message_as_its_last_line_has_it(take: Take):
