@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
-from onward.model.event import APPEND, Draft, Header, Project, SurfaceOp
+from onward.model.event import APPEND, Draft, Event, Header, Project, SurfaceOp
 
 
 def header(id_: str = "s1", **fields: Any) -> Header:
@@ -46,6 +47,24 @@ def note(text: str = "n", **fields: Any) -> Draft:
 
 def summary(text: str, surface: SurfaceOp, sources: Any, **fields: Any) -> Draft:
     return Draft(type="compaction/summary", data={"summary": text}, surface=surface, sources=sources, **fields)
+
+
+def event_of(draft: Draft, seq: int) -> Event:
+    """The event that a draft becomes; one without a time gets 0."""
+    return Event(
+        seq=seq,
+        type=draft.type,
+        time=draft.time or 0,
+        data=draft.data,
+        branch=UNSET if draft.branch is None else draft.branch,
+        parent=draft.parent,
+        about=UNSET if draft.about is None else draft.about,
+        surface=UNSET if draft.surface is None else draft.surface,
+        sources=tuple(draft.sources),
+        fact=draft.fact,
+        ignorable=draft.ignorable,
+        origin=UNSET if draft.origin is None else draft.origin,
+    )
 
 
 def shared(*parts: str) -> Path:

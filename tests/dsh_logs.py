@@ -12,7 +12,6 @@ from dsh_samples import (
     bracket,
     call,
     call_block,
-    event_of,
     file_of,
     fold,
     head,
@@ -50,7 +49,7 @@ class Log:
 
     def add(self, *drafts: Draft) -> Log:
         for item in drafts:
-            self.events.append(event_of(len(self.events), item))
+            self.events.append(builders.event_of(item, len(self.events)))
         fold(self.events)
         return self
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import UNSET
-
+from builders import event_of
 from onward.formats.dsh import DSH
 from onward.formats.protocol import Reading, SourceLine
 from onward.formats.source import split
-from onward.model.event import Draft, Envelope, Event
+from onward.model.event import Draft, Event
 from onward.model.project import messages_of
 from onward.model.state import State
 
@@ -129,47 +128,14 @@ class Read:
         return [warning.message for warning in self.reading.warnings]
 
     def events(self) -> list[Event]:
-        return [event_of(seq, draft) for seq, draft in enumerate(self.drafts)]
-
-
-def event_of(seq: int, draft: Draft) -> Event:
-    return Event(
-        seq=seq,
-        type=draft.type,
-        time=draft.time or 0,
-        data=draft.data,
-        branch=UNSET if draft.branch is None else draft.branch,
-        parent=draft.parent,
-        about=UNSET if draft.about is None else draft.about,
-        surface=UNSET if draft.surface is None else draft.surface,
-        sources=tuple(draft.sources),
-        fact=draft.fact,
-        ignorable=draft.ignorable,
-        origin=UNSET if draft.origin is None else draft.origin,
-    )
-
-
-def envelope_of(event: Event) -> Envelope:
-    return Envelope(
-        seq=event.seq,
-        type=event.type,
-        time=event.time,
-        branch=event.branch,
-        parent=event.parent,
-        about=event.about,
-        surface=event.surface,
-        sources=event.sources,
-        fact=event.fact,
-        ignorable=event.ignorable,
-        origin=event.origin,
-    )
+        return [event_of(draft, seq) for seq, draft in enumerate(self.drafts)]
 
 
 def fold(events: list[Event]) -> State:
     """The state of a log of these events; each must pass the rules."""
     state = State()
     for event in events:
-        state.apply(state.plan(envelope_of(event), event.data, lambda seq: events[seq]))
+        state.apply(state.plan(event, event.data, lambda seq: events[seq]))
     return state
 
 

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
+from builders import event_of
 from onward.formats.pi import PI
 from onward.formats.protocol import Reading, Warning_
 from onward.formats.source import split
@@ -18,7 +18,7 @@ from onward.model.event import Draft, Event
 from onward.model.lossless import guard
 from onward.model.messages import Message
 from onward.model.project import messages_of
-from onward.model.state import State, envelope_of
+from onward.model.state import State
 from onward.model.tree import NONE
 from onward.model.vocabulary import VOCABULARY
 
@@ -140,21 +140,9 @@ class Log:
         row = VOCABULARY.get(draft.type)
         if row is not None:
             msgspec.convert(data, row.data)
-        event = Event(
-            seq=self.state.next_seq,
-            type=draft.type,
-            time=draft.time if draft.time is not None else 7,
-            data=data,
-            branch=UNSET if draft.branch is None else draft.branch,
-            parent=draft.parent,
-            about=UNSET if draft.about is None else draft.about,
-            surface=UNSET if draft.surface is None else draft.surface,
-            sources=tuple(draft.sources),
-            fact=draft.fact,
-            ignorable=draft.ignorable,
-            origin=UNSET if draft.origin is None else draft.origin,
-        )
-        self.state.apply(self.state.plan(envelope_of(event), data, self.events.__getitem__))
+        time = 7 if draft.time is None else draft.time
+        event = event_of(msgspec.structs.replace(draft, data=data, time=time), self.state.next_seq)
+        self.state.apply(self.state.plan(event, data, self.events.__getitem__))
         self.events.append(event)
         return event.seq
 

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 import builders
 from dsh_logs import TURN, Log, again, check, draft, end, rows, source, start, types
-from dsh_samples import event_of, fold
+from dsh_samples import fold
 from onward.model.event import APPEND, Draft, Event, replace, view
 
 
@@ -280,7 +280,7 @@ def natives(draw: st.DrawFn, events: Sequence[Event] = ()) -> list[Draft]:
                 "system": draft("system/message", {"message": builders.message("system", f"y{at}")}, surface=APPEND),
             }.get(kind, builders.user(f"u{at}"))
         drafts.append(made)
-        everything.append(event_of(seq, made))
+        everything.append(builders.event_of(made, seq))
     return drafts
 
 

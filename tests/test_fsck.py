@@ -13,7 +13,6 @@ import pytest
 from builders import assistant, header, note, result, summary, user
 from onward.errors import BlobMissing, FormatUnsupported, NotFound
 from onward.log import fsck
-from onward.log.catalogue import Catalogue
 from onward.log.fsck import Problem
 from onward.log.memory import MemoryBackend
 from onward.log.mend import LOST
@@ -492,19 +491,6 @@ def test_all_sessions_are_checked_and_problems_say_whose_they_are(store: Store) 
     assert report.problems == [
         Problem("s1", "hash", 2, 0, offset, "the line's hash does not fit it and the line before it")
     ]
-
-
-def test_reindexing_replaces_every_row(store: Store) -> None:
-    from test_catalogue import SNAPSHOT, row
-
-    _session(store)
-    store.create(header("s2"), user("fine"))
-    store.backend.trash("s2")
-    catalogue = Catalogue(None)
-    catalogue.put(row("of old"), SNAPSHOT)
-    assert fsck.reindex(store.backend, catalogue, lambda session: (row(session, events=4), SNAPSHOT)) == (2, 8)
-    assert set(catalogue.known()) == {"s1", "s2"}
-    catalogue.close()
 
 
 def test_a_failed_salvage_leaves_no_session_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

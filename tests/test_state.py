@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onward.errors import OnwardError, Refused
 from onward.model import snapshot
 from onward.model.event import Envelope, Event, SurfaceOp, view
-from onward.model.state import State, envelope_of
+from onward.model.state import State
 from onward.model.surface import fold
 from onward.model.tree import NONE
 
@@ -26,7 +26,7 @@ class Model:
 
     def add(self, type_: str, data: Any = None, **fields: Any) -> Event:
         event = Event(seq=self.state.next_seq, type=type_, time=0, data=data if data is not None else {}, **fields)
-        self.state.apply(self.state.plan(envelope_of(event), event.data, self.events.__getitem__))
+        self.state.apply(self.state.plan(event, event.data, self.events.__getitem__))
         self.events.append(event)
         return event
 
@@ -195,7 +195,7 @@ def normalised(events: list[Event]) -> list[Event]:
 def test_the_incremental_fold_equals_a_fold_from_scratch(model: Model):
     again = State()
     for event in model.events:
-        again.apply(again.plan(envelope_of(event), event.data, model.events.__getitem__))
+        again.apply(again.plan(event, event.data, model.events.__getitem__))
     assert facts_of(again) == facts_of(model.state)
     events = normalised(model.events)
     for name, leaf in model.state.branches.leaves.items():
@@ -214,11 +214,11 @@ def test_the_state_at_any_seq_is_the_state_as_it_was_then(model: Model, data: st
     length = data.draw(st.integers(0, len(model.events)))
     fresh = State()
     for event in model.events[:length]:
-        fresh.apply(fresh.plan(envelope_of(event), event.data, model.events.__getitem__))
+        fresh.apply(fresh.plan(event, event.data, model.events.__getitem__))
     cut = model.state.prefix(length)
     assert facts_of(cut) == facts_of(fresh)
     for event in model.events[length:]:
-        cut.apply(cut.plan(envelope_of(event), event.data, model.events.__getitem__))
+        cut.apply(cut.plan(event, event.data, model.events.__getitem__))
     assert facts_of(cut) == facts_of(model.state)
 
 
@@ -311,16 +311,6 @@ def test_a_view_brings_back_what_a_replace_hid():
     assert m.state.surface(4) == [0, 1, 3], "the event itself is off the surface, its place is not"
     with pytest.raises(Refused, match="twice"):
         m.summary(view((0, 1), 0), [(0, 4)])
-
-
-def test_facts_are_seen_where_their_node_is():
-    m = Model()
-    m.user(), m.user()
-    m.add("label", {"label": "x"}, about=1)
-    m.user(parent=0)
-    about = lambda seq: m.events[seq].about  # noqa: E731
-    assert m.state.visible("label", about, m.state.path(1)) == [2]
-    assert m.state.visible("label", about, m.state.path(3)) == []
 
 
 def test_a_bracket_older_than_the_newest_writer_is_stale():

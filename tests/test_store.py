@@ -259,6 +259,32 @@ def test_labels_notes_and_titles_follow_the_last_one(make: Make):
             session.label(999, "x")
 
 
+def test_facts_are_seen_where_their_node_is(make: Make):
+    with make().create() as session:
+        a, b = session.user("a").seq, session.user("b").seq
+        session.note("of b", about=b)
+        session.note("of a", about=a)
+        c = session.user("c", parent=a).seq
+        session.set_title("everywhere")
+        seen = {node: [event.data["text"] for event in session.node(node).facts("note")] for node in (b, c)}
+        assert seen == {b: ["of b", "of a"], c: ["of a"]}
+        latest = [session.node(node).latest("note") for node in (b, c)]
+        assert [event.about for event in latest if event is not None] == [a, a]
+        assert session.node(b).title == session.node(c).title == "everywhere"
+
+
+def test_the_totals_that_are_kept_while_appending_are_those_of_the_ledger(make: Make):
+    store = make()
+    with store.create() as session:
+        session.assistant("a", usage=Usage(input=3, output=2, cost=0.5))
+        session.assistant("b", usage=Usage(output=4, requests=0))
+        session.append(Draft(type="usage", data={"usage": {"input": 1}, "kind": "title"}, about=session.leaf))
+        assert session.log.totals == session.usage().totals
+        assert (session.log.totals.requests, session.log.totals.total) == (2, 10)
+    with store.open(session.id, write=False) as again:
+        assert again.log.totals == again.usage().totals == session.log.totals
+
+
 def test_images_are_stored_once_and_read_back(make: Make):
     with make().create() as session:
         sha = session.put_blob(b"\x89PNG...")

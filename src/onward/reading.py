@@ -182,8 +182,7 @@ class View:
     def usage(self, *, path_only: bool = False) -> Ledger:
         """What this session's own requests took up to the view's point, on every branch or on this path alone."""
         seqs = [seq for seq in self.state.usage if seq >= self.log.chain.first_own]
-        seqs += [seq for seq in self.state.facts.get("usage", ()) if seq >= self.log.chain.first_own]
-        events = self.read(sorted(set(seqs)))
+        events = self.read(seqs)
         if path_only:
             path = self.path
             events = [event for event in events if (event.about if isinstance(event.about, int) else event.seq) in path]

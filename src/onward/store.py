@@ -20,7 +20,7 @@ from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
-from onward.model.event import FORMAT, Cut, Draft, Event, Header, Origin, Project, Spawned
+from onward.model.event import FORMAT, Cut, Draft, Event, Header, Origin, Project, Spawned, given
 from onward.project import project_of
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Store:
         point = fork_point(state, at=at, node=node, branch=branch, session=parent.id, read=parent.read)
         inherited = state.inherit(point.at + 1)
         base = self._header(
-            cwd=_given(parent.header.cwd), project=parent.header.project, id=id, agent=_given(parent.header.agent)
+            cwd=given(parent.header.cwd), project=parent.header.project, id=id, agent=given(parent.header.agent)
         )
         if detach:
             log = self._copy(parent, base, point.at)
@@ -297,7 +297,7 @@ class Store:
         """
         if text == "@":
             project = project_of(str(cwd if cwd is not None else Path.cwd()))
-            rows = self.sessions(project=project.repo if isinstance(project.repo, str) else project.name)
+            rows = self.sessions(project=project.identity)
             if not rows:
                 raise NotFound(
                     f"there is no session of the project {project.name!r} yet",
@@ -366,11 +366,11 @@ class Store:
             session=log.session,
             tenant=header.tenant,
             user=header.user,
-            agent=_given(header.agent),
+            agent=given(header.agent),
             title=view.title,
             project=header.project.name,
-            repo=_given(header.project.repo),
-            cwd=_given(header.cwd),
+            repo=given(header.project.repo),
+            cwd=given(header.cwd),
             path="" if found.path is None else str(found.path),
             created=header.created,
             updated=log.chain.event(state.next_seq - 1).time if state.next_seq > 0 else header.created,
@@ -478,7 +478,7 @@ def _cut(parent: Session, at: int) -> Cut:
 
 
 def _draft(event: Event) -> Draft:
-    fields = {name: _given(getattr(event, name)) for name in ("branch", "about", "surface", "key", "origin")}
+    fields = {name: given(getattr(event, name)) for name in ("branch", "about", "surface", "key", "origin")}
     return Draft(
         type=event.type,
         data=event.data,
@@ -499,10 +499,6 @@ def _blob_names(data: Any) -> list[str]:
     if isinstance(data, list):
         return [name for value in data for name in _blob_names(value)]
     return []
-
-
-def _given(value: Any) -> Any:
-    return None if value is UNSET else value
 
 
 def _user() -> str:

@@ -13,7 +13,7 @@ from onward.formats.protocol import ExportView, Format, Loss, SourceLine
 from onward.formats.source import split, unpacked
 from onward.formats.zstd import MAGIC
 from onward.formats.zstd_frames import compress
-from onward.model.event import Envelope, Event, Header, Origin, encode, seal
+from onward.model.event import Event, Header, Origin, encode, envelope_of, seal
 from onward.model.tree import NONE
 from onward.reading import View
 from onward.session import Session
@@ -96,11 +96,7 @@ def export_native(session: Session, view: View) -> Exported:
     lines = [line]
     loss: list[Loss] = []
     for event in view.events():
-        env = Envelope(
-            **{name: getattr(event, name) for name in Envelope.__struct_fields__ if name != "data"},
-            data=msgspec.Raw(encode(event.data)),
-        )
-        line, digest = seal(encode(env), digest)
+        line, digest = seal(encode(envelope_of(event)), digest)
         lines.append(line)
         if _has_blob(event):
             loss.append(Loss(event.seq, "the bytes of an image or file are not in the export"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -77,19 +77,15 @@ class Chain:
                 else:
                     yield self._restored(line.raw, link.session, line.seq)
 
-    def read(self, seqs: Iterable[int], *, stored: bool = False) -> dict[int, Event]:
-        """Some events by seq."""
+    def read(self, seqs: Iterable[int]) -> dict[int, Event]:
+        """Some events by seq. Raises NotFound, Corrupt or BlobMissing."""
         wanted = sorted(set(seqs))
         out: dict[int, Event] = {}
         for at, link in enumerate(self.links):
             stop = self._firsts[at + 1] if at + 1 < len(self.links) else None
             mine = [seq for seq in wanted if seq >= link.first and (stop is None or seq < stop)]
             for line in link.reader.read_many(mine):
-                out[line.seq] = (
-                    _decode(line.raw, link.session, line.seq)
-                    if stored
-                    else self._restored(line.raw, link.session, line.seq)
-                )
+                out[line.seq] = self._restored(line.raw, link.session, line.seq)
         if len(out) != len(wanted):
             missing = next(seq for seq in wanted if seq not in out)
             raise NotFound(f"there is no event {missing}", session=self.session)
@@ -166,8 +162,3 @@ def _check_cut(reader: LogReader, cut: Cut, session: str) -> None:
             ancestor=cut.session,
             seq=cut.seq,
         )
-
-
-def in_order(events: dict[int, Event], seqs: Sequence[int]) -> list[Event]:
-    """The events of `Chain.read` in a given order."""
-    return [events[seq] for seq in seqs]

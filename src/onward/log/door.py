@@ -23,10 +23,10 @@ from onward.log.backend import Backend
 from onward.log.chain import Chain
 from onward.log.protocol import LogReader, LogWriter, Sync
 from onward.model import lossless, snapshot
-from onward.model.event import MAIN, Draft, Event, line_of
-from onward.model.state import USAGE_TYPES, Lookup, Planned, State
+from onward.model.event import MAIN, Draft, Event, given, line_of
+from onward.model.state import Lookup, Planned, State
 from onward.model.tree import NONE
-from onward.model.usage import Totals
+from onward.model.usage import USAGE_TYPES, Totals
 from onward.model.vocabulary import INBOX_TYPES, VOCABULARY, kind_of
 
 Drafts = Sequence[Draft] | Callable[[int], Sequence[Draft]]
@@ -299,9 +299,9 @@ class Log:
         same = (
             first.type == draft.type
             and first.data == data
-            and _bare(first.surface) == draft.surface
+            and given(first.surface) == draft.surface
             and first.sources == _sources(draft.sources)
-            and _bare(first.about) == draft.about
+            and given(first.about) == draft.about
         )
         if not same:
             raise Conflict(
@@ -415,10 +415,6 @@ def _from_inbox(name: str, dropped_at: int, document: bytes) -> Draft:
         ignorable=found.ignorable,
         key=f"inbox:{name}",
     )
-
-
-def _bare(value: Any) -> Any:
-    return None if value is UNSET else value
 
 
 def _name(node: int) -> str:

@@ -1,4 +1,4 @@
-"""Checking: everything that can be wrong with a stored session, found without touching it; and the catalogue anew.
+"""Checking: everything that can be wrong with a stored session, found without touching it.
 
 Problem kinds that are damage, so that `ok` is False:
 
@@ -26,7 +26,6 @@ from msgspec import UNSET, Struct, field
 
 from onward.errors import BlobMissing, NotFound, Refused, StorageFailed
 from onward.log.backend import Backend, Blobs
-from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.lineage import Prefix, opened, survey
 from onward.log.mend import Mender
 from onward.log.references import may_refer, walk
@@ -99,30 +98,6 @@ def check_all(backend: Backend, progress: Callable[[str], None] | None = None) -
             problems += check(backend, where.id).problems
             checked += 1
     return Report(ok=all(problem.kind in BENIGN for problem in problems), checked=checked, problems=problems)
-
-
-def reindex(
-    backend: Backend, catalogue: Catalogue, summarise: Callable[[str], tuple[Row, Snapshot | None]]
-) -> tuple[int, int]:
-    """Make the catalogue anew.
-
-    Args:
-        summarise: a session's row and snapshot. What it raises ends the run, unless the session is gone meanwhile.
-
-    Returns:
-        How many sessions, and how many events in them.
-    """
-    catalogue.clear()
-    sessions = events = 0
-    for where in (*backend.sessions(), *backend.trashed()):
-        try:
-            row, snapshot = summarise(where.id)
-        except NotFound:
-            continue
-        catalogue.put(row, snapshot)
-        sessions += 1
-        events += row.events
-    return sessions, events
 
 
 class _Check:

@@ -9,8 +9,8 @@ import msgspec
 from onward.errors import Corrupt, NotFound, Refused
 from onward.log.chain import Chain
 from onward.model.event import Envelope, decode_envelope, sealed
-from onward.model.state import USAGE_TYPES, State
-from onward.model.usage import Totals
+from onward.model.state import State
+from onward.model.usage import USAGE_TYPES, Totals
 from onward.model.vocabulary import VOCABULARY
 
 NEEDS_DATA = USAGE_TYPES | {row.name for row in VOCABULARY.values() if row.surface}

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import UNSET, Raw, structs
 
 from onward.errors import NotFound, Refused
-from onward.model.event import APPEND, MAIN, Envelope, Event, SurfaceOp, decode_event, encode
+from onward.model.event import APPEND, MAIN, Envelope, Event, SurfaceOp, decode_event, encode, envelope_of
 from onward.model.state import State
 from onward.model.surface import step
 from onward.model.tree import NONE
+from onward.model.vocabulary import Kind, kind_of
 
 LOST = "onward.lost"
 """The type of the fact that stands in the place of a lost event. No program needs to know it to go on."""
@@ -82,7 +82,7 @@ class Mender:
             Refused: it breaks a rule of the log, or its data is not that of its type; nothing was changed.
         """
         event = decode_event(raw)
-        env, data = _envelope(event), event.data
+        env, data = envelope_of(event), event.data
         changed: list[str] = []
         try:
             planned = self._plan(env, data)
@@ -150,8 +150,6 @@ class Mender:
         return structs.replace(env, data=Raw(encode(data))), data, changed
 
     def _key_branch(self, env: Envelope) -> str:
-        from onward.model.vocabulary import Kind, kind_of
-
         if kind_of(env.type, env.fact) is not Kind.NODE:
             return ""
         return MAIN if env.branch is UNSET else env.branch
@@ -222,11 +220,6 @@ def missing_branches(
 
 def _cited(node: int, sources: Any) -> bool:
     return any(source == node if isinstance(source, int) else source[0] <= node <= source[1] for source in sources)
-
-
-def _envelope(event: Event) -> Envelope:
-    fields = {name: getattr(event, name) for name in Envelope.__struct_fields__ if name != "data"}
-    return Envelope(**fields, data=Raw(msgspec.json.encode(event.data)))
 
 
 def _name(node: int) -> str:

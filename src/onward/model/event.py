@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -126,6 +126,11 @@ class Project(Struct, frozen=True, omit_defaults=True):
     name: str
     repo: str | UnsetType = UNSET
 
+    @property
+    def identity(self) -> str:
+        """What tells it from other projects: `repo`, or its name where it has none."""
+        return self.name if self.repo is UNSET else self.repo
+
 
 class Cut(Struct, frozen=True, omit_defaults=True):
     """A place in another session: events up to and including `seq`, whose line has `hash`."""
@@ -176,6 +181,20 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="t
     lineage: dict[str, Any] | UnsetType = UNSET
     origin: Origin | UnsetType = UNSET
     hash: str = ""
+
+
+T = TypeVar("T")
+
+
+def given(value: T | UnsetType) -> T | None:
+    """A field's value; None where the line leaves it out."""
+    return None if value is UNSET else value
+
+
+def envelope_of(event: Event) -> Envelope:
+    """An event as its line has it, the data encoded."""
+    fields = {name: getattr(event, name) for name in Envelope.__struct_fields__ if name != "data"}
+    return Envelope(**fields, data=Raw(_encode(event.data)))
 
 
 _encoder = msgspec.json.Encoder()

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import UNSET
 
 from onward.errors import AlreadyExists, NotFound, Refused
@@ -21,6 +20,7 @@ from onward.model.branches import Branches
 from onward.model.event import MAIN, Envelope, Event
 from onward.model.surface import Op, SurfaceIndex, resolve, step
 from onward.model.tree import NONE, Path, Tree
+from onward.model.usage import USAGE_TYPES
 from onward.model.vocabulary import VOCABULARY, Kind
 
 BRACKETS = (
@@ -30,11 +30,6 @@ BRACKETS = (
 """Types that open or close something. The order is part of the snapshot's format."""
 
 _BRACKET_CODE = {type_: code for code, type_ in enumerate(BRACKETS)}
-
-USAGE_TYPES = frozenset(
-    {"assistant/message", "assistant/attempt", "usage", "compaction/summary", "branch/summary", "tool/result"}
-)
-"""Types whose data may have `usage`."""
 
 UNINDEXED = frozenset({"assistant/partial"})
 """Facts too many to index; who needs them reads the log from the open step on."""
@@ -156,22 +151,13 @@ class State:
                 continue
             what, _, edge = BRACKETS[self.bracket_codes[at]].partition("/")
             if what == "turn":
-                if edge == "start" and "turn" not in closed:
+                if edge == "start":
                     out["turn"] = seq
                 break
             if what not in closed:
                 closed.add(what)
                 if edge == "start":
                     out[what] = seq
-        return out
-
-    def visible(self, type_: str, about: Callable[[int], int | None], path: Path) -> list[int]:
-        """The facts of a type that a path sees, ascending; `about` gives a fact's node, or None for everywhere."""
-        out = []
-        for seq in self.facts.get(type_, ()):
-            node = about(seq)
-            if node is None or node in path:
-                out.append(seq)
         return out
 
     # --- planning -----------------------------------------------------------------------------------------------
@@ -450,9 +436,3 @@ def check_branch_name(name: str) -> None:
     """Refuse a branch name that is empty, too long, or has control characters."""
     if not name or len(name) > MAX_BRANCH or not _BRANCH_NAME.match(name):
         raise Refused(f"a branch name has 1 to {MAX_BRANCH} characters and no control characters, not {name[:40]!r}")
-
-
-def envelope_of(event: Event) -> Envelope:
-    """An event's envelope, for planning it again."""
-    fields = {name: getattr(event, name) for name in Envelope.__struct_fields__ if name != "data"}
-    return Envelope(**fields, data=msgspec.Raw(b""))

@@ -27,6 +27,9 @@ OPERATIONS: dict[str, str] = {
 }
 """The event types that may report usage, and the name of what was done. A `usage` fact gives its own kind."""
 
+USAGE_TYPES = frozenset(OPERATIONS)
+"""Types whose data may have `usage`."""
+
 _YEAR_10000 = 253_402_300_800_000
 
 By = Literal["turn", "model", "day", "operation"]
@@ -62,7 +65,7 @@ class Totals(Struct, frozen=True, omit_defaults=True):
         """These totals and one request's usage, as an event's data has it."""
         get, cost = usage.get, usage.get("cost")
         return Totals(
-            self.requests + 1,
+            self.requests + get("requests", 1),
             self.input + get("input", 0),
             self.output + get("output", 0),
             self.cache_read + get("cache_read", 0),
@@ -101,24 +104,6 @@ def usage_of(event: Event) -> tuple[str, Model, Usage] | None:
     return operation, model, msgspec.convert(event.data["usage"], Usage)
 
 
-def totals_of(event: Event) -> Totals | None:
-    """What an event adds to the totals; None when it reports nothing. Raises as `usage_of`."""
-    found = usage_of(event)
-    return None if found is None else _of_one(found[2])
-
-
-def _of_one(usage: Usage) -> Totals:
-    return Totals(
-        requests=usage.requests,
-        input=usage.input,
-        output=usage.output,
-        cache_read=usage.cache_read,
-        cache_write=usage.cache_write,
-        reasoning=usage.reasoning,
-        cost=usage.cost,
-    )
-
-
 @dataclass(slots=True)
 class Ledger:
     """Usage summed up event by event."""
@@ -130,10 +115,9 @@ class Ledger:
         found = usage_of(event)
         if found is None:
             return
-        operation, model, usage = found
+        operation, model, _ = found
         key = Key(operation, _day(event.time), model.provider, model.name, turn)
-        one = _of_one(usage)
-        self.rows[key] = self.rows.get(key, Totals()) + one
+        self.rows[key] = self.rows.get(key, Totals()).and_reported(event.data["usage"])
 
     @property
     def totals(self) -> Totals:

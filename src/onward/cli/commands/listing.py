@@ -73,8 +73,7 @@ def sessions(store: Store, every: bool, search: str | None, as_json: bool) -> No
 def _here() -> str:
     from onward.project import project_of
 
-    project = project_of(str(Path.cwd()))
-    return project.repo if isinstance(project.repo, str) else project.name
+    return project_of(str(Path.cwd())).identity
 
 
 def row_document(row: Row) -> dict[str, Any]:
