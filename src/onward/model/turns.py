@@ -164,8 +164,8 @@ def infer_turns(path: Sequence[Event]) -> list[Turn]:
 
     Where the path has brackets, a turn is what they enclose; messages that a person gave just before turn/start
     belong to it. Elsewhere a turn starts with a person's message (several before a reply are one turn) and is
-    complete with a reply that asks for no tool, or that stopped for another reason than tools. More work after
-    that reply (a follow-up that a program put in) belongs to the same turn.
+    complete with a reply that asks for no tool and does more than think, or that stopped for another reason than
+    tools. More work after that reply (a follow-up that a program put in) belongs to the same turn.
     """
     turns: list[Turn] = []
     now: Turn | None = None
@@ -224,9 +224,17 @@ def _finishes(event: Event) -> str | None:
         return "interrupted"
     if isinstance(stop, str) and stop in CUT_OFF_STOPS:
         return CUT_OFF_STOPS[stop]
+    if stop is None and _only_thinks(data):
+        return None  # a format whose replies come in pieces; what was thought is not yet said
     if not _has_calls(data) or (isinstance(stop, str) and stop not in TOOL_USE_STOPS):
         return "completed"
     return None
+
+
+def _only_thinks(data: dict[str, Any]) -> bool:
+    message = data.get("message")
+    blocks = message.get("blocks", []) if isinstance(message, dict) else []
+    return bool(blocks) and all(isinstance(block, dict) and block.get("type") == "reasoning" for block in blocks)
 
 
 def _has_calls(data: dict[str, Any]) -> bool:
