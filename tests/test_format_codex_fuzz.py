@@ -82,7 +82,8 @@ def compact(rng: random.Random, lines: list[bytes]) -> None:
         earlier = [json.loads(line) for line in lines[:at] if line.startswith(b'{"timestamp"') and line.endswith(b"}")]
         history = [one["payload"] for one in earlier if one.get("type") == "response_item"]
         kept = [one for one in history if rng.random() < 0.7]
-        rng.shuffle(kept[:3])
+        if rng.random() < 0.3:
+            rng.shuffle(kept)
         extra = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"sum {rng.random()}"}]}
         kept.insert(rng.randrange(len(kept) + 1), extra)
         record = {"timestamp": "x", "type": "compacted", "payload": {"message": "", "replacement_history": kept}}
@@ -125,11 +126,32 @@ def check(data: bytes) -> None:
             assert unparsed - set(missing) <= named
             assert read.export().data == data
             assert len(read.plain) == read.done.messages
+            assert _plain_calls(records) == _read_calls(read)
             again = CODEX.render(_as_fresh(read))
             assert again.lines
     except BadSource:
         first = next((decode(line).value for line in lines if type(decode(line).value) is dict), None)
         assert first is None or CODEX.sniff(first) is None
+
+
+def _plain_calls(records: list[Any]) -> list[str]:
+    """The ids of the function calls of a plain shape, straight from the lines."""
+    found = []
+    for one in records:
+        value = decode(one)
+        item = (
+            value.value.get("payload") if value.problem is None and value.value.get("type") == "response_item" else None
+        )
+        if isinstance(item, dict) and item.get("type") == "function_call":
+            call_id, name = item.get("call_id"), item.get("name")
+            if isinstance(call_id, str) and isinstance(name, str):
+                found.append(call_id)
+    return found
+
+
+def _read_calls(read: Any) -> list[str]:
+    said = [found.data["message"]["blocks"] for found in read.events if found.type == "assistant/message"]
+    return [b["call_id"] for blocks in said for b in blocks if b["type"] == "tool_call" and "meta" not in b]
 
 
 def _as_fresh(read: Any) -> Any:

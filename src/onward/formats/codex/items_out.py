@@ -15,6 +15,14 @@ from onward.formats.codex.records import Json
 
 Lose = Callable[[str], None]
 
+_NAMES = {
+    "local_shell_call": "local_shell",
+    "web_search_call": "web_search",
+    "tool_search_call": "tool_search",
+    "image_generation_call": "image_generation",
+}
+"""The items that name no tool, and what their calls are named."""
+
 
 @dataclass(slots=True)
 class Items:
@@ -136,8 +144,11 @@ class Items:
 
 
 def _kind(block: Json) -> str:
+    """The item type of a call: as it came, where its name is still the one that the type stands for."""
     kind = (block.get("meta") or {}).get("item")
-    return kind if type(kind) is str else "function_call"
+    if kind == "custom_tool_call" or (type(kind) is str and _NAMES.get(kind) == block["name"]):
+        return str(kind)
+    return "function_call"
 
 
 def _message(role: str, content: list[Json]) -> Json:
