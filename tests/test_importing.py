@@ -12,9 +12,10 @@ from builders import shared
 from onward import Store
 from onward.errors import BadSource, FormatUnsupported, Locked, NotFound, OnwardError
 from onward.formats.dsh import DSH
-from onward.formats.exporting import export, export_native
+from onward.formats.exporting import export, export_native, source_bytes
 from onward.formats.importing import import_file
 from onward.formats.pi import PI
+from onward.log.fsck import check
 from onward.model.messages import Text
 
 FORMATS = [PI, DSH]
@@ -262,6 +263,18 @@ def test_an_import_continued_here_exports_to_what_imports_to_the_same_context(
     with store.open(back.session, write=False) as session:
         assert [m.blocks for m in session.context().messages] == [m.blocks for m in expected]
         assert session.title == "Named"
+
+
+def test_a_copy_of_a_session_that_grew_from_its_source_is_whole_and_exports_to_the_source(store: Store, source: Path):
+    records = lines(HEADER, entry("a", None, "one"), entry("b", "a", "two"))
+    source.write_bytes(records)
+    done = import_file(store, source, FORMATS)
+    source.write_bytes(records + lines(entry("c", "b", "three")))
+    import_file(store, source, FORMATS)
+    with store.open(done.session) as session, session.fork(at=session.next_seq - 1, detach=True) as copy:
+        assert [event.seq for event in copy.events(0, session.next_seq)] == list(range(session.next_seq))
+        assert b"".join(source_bytes(copy)) == source.read_bytes()
+    assert check(store.backend, copy.id).problems == []
 
 
 def test_the_native_export_is_a_log_that_can_be_read(store: Store, source: Path, tmp_path: Path):

@@ -26,7 +26,7 @@ from onward.errors import (
     Refused,
 )
 from onward.log.door import check_known
-from onward.model.messages import Image, Text
+from onward.model.messages import Image, Text, ToolCall
 
 Make = Callable[..., Store]
 
@@ -294,6 +294,14 @@ def test_images_are_stored_once_and_read_back(make: Make):
             assert child.blob(sha) == b"\x89PNG..."
             with session.fork(detach=True) as copy:
                 assert copy.blob(sha) == b"\x89PNG..."
+
+
+def test_a_copy_takes_blobs_for_blocks_not_for_what_looks_like_them_in_a_calls_arguments(make: Make):
+    with make().create() as session:
+        call = ToolCall(call_id="c1", name="show", arguments={"type": "image", "sha256": "0" * 64})
+        session.assistant(Message(role="assistant", blocks=[call]))
+        with session.fork(detach=True) as copy:
+            assert copy.context().messages == session.context().messages
 
 
 # --- forks ------------------------------------------------------------------------------------------------------

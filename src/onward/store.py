@@ -20,7 +20,7 @@ from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
-from onward.model.event import FORMAT, Cut, Draft, Event, Header, Origin, Project, Spawned, given
+from onward.model.event import FORMAT, Cut, Draft, Header, Origin, Project, Spawned, given
 from onward.project import project_of
 
 if TYPE_CHECKING:
@@ -231,19 +231,13 @@ class Store:
 
     def _copy(self, parent: Session, header: Header, at: int) -> Log:
         from onward.log import opening
+        from onward.log.copying import copy_events
 
         lineage = {"forked_from": {"session": parent.id, "seq": at}}
         header = msgspec.structs.replace(header, lineage=lineage, origin=parent.header.origin)
         log = opening.create(self.backend, header, clock=self.clock, sync=self.sync)
         try:
-            if isinstance(header.origin, Origin):
-                for file in header.origin.files:
-                    for blob in file.blobs:
-                        log.put_blob(parent.blob(blob))
-            for event in parent.events(0, at + 1):
-                for name in _blob_names(event.data):
-                    log.put_blob(parent.blob(name))
-                log.append([_draft(event)], native=False, fold_inbox=False)
+            copy_events(parent.log.chain, at + 1, log)
         except BaseException:
             log.close()
             raise
@@ -475,30 +469,6 @@ def _cut(parent: Session, at: int) -> Cut:
     link = parent.log.chain.owner(at) if at >= 0 else parent.log.chain.links[0]
     digest = link.reader.header.hash if at < 0 else parent.log.chain.stored(at).hash
     return Cut(link.session, at, digest)
-
-
-def _draft(event: Event) -> Draft:
-    fields = {name: given(getattr(event, name)) for name in ("branch", "about", "surface", "key", "origin")}
-    return Draft(
-        type=event.type,
-        data=event.data,
-        time=event.time,
-        parent=event.parent,
-        sources=event.sources,
-        fact=event.fact,
-        ignorable=event.ignorable,
-        **fields,
-    )
-
-
-def _blob_names(data: Any) -> list[str]:
-    """The blobs that image and file blocks anywhere in some data name."""
-    if isinstance(data, dict):
-        own = [data["sha256"]] if data.get("type") in ("image", "file") and isinstance(data.get("sha256"), str) else []
-        return own + [name for value in data.values() for name in _blob_names(value)]
-    if isinstance(data, list):
-        return [name for value in data for name in _blob_names(value)]
-    return []
 
 
 def _user() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -13,7 +13,8 @@ from onward.formats.protocol import ExportView, Format, Loss, SourceLine
 from onward.formats.source import split, unpacked
 from onward.formats.zstd import MAGIC
 from onward.formats.zstd_frames import compress
-from onward.model.event import Event, Header, Origin, encode, envelope_of, seal
+from onward.log.references import named
+from onward.model.event import Header, Origin, encode, envelope_of, seal
 from onward.model.tree import NONE
 from onward.reading import View
 from onward.session import Session
@@ -98,24 +99,11 @@ def export_native(session: Session, view: View) -> Exported:
     for event in view.events():
         line, digest = seal(encode(envelope_of(event)), digest)
         lines.append(line)
-        if _has_blob(event):
+        if event.type != "import" and named(event.type, event.data):
             loss.append(Loss(event.seq, "the bytes of an image or file are not in the export"))
     if isinstance(header.origin, Origin):
         loss.append(Loss(None, "the bytes of the imported file are not in the export"))
     return Exported("onward", b"".join(line + b"\n" for line in lines), len(lines), loss)
-
-
-def _has_blob(event: Event) -> bool:
-    found: list[Any] = [event.data]
-    while found:
-        value = found.pop()
-        if isinstance(value, dict):
-            if value.get("type") in ("image", "file") and "sha256" in value:
-                return True
-            found.extend(value.values())
-        elif isinstance(value, list):
-            found.extend(value)
-    return False
 
 
 def _count(data: bytes) -> int:

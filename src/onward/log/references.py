@@ -28,7 +28,26 @@ def walk(type_: str, data: Any, replace: Replace) -> Any:
     Returns:
         The data, in which each reference that `replace` wanted replaced is a text that says what is lost.
     """
-    data = _texts(data, replace)
+    return _media(type_, _texts(data, replace), replace)
+
+
+def named(type_: str, data: Any) -> list[str]:
+    """The blobs that an event's data names other than by `$blob`: of images, files and imported sources.
+
+    Args:
+        data: as stored, or as it was handed in.
+    """
+    names: list[str] = []
+
+    def note(name: str, _: int | None) -> bool:
+        names.append(name)
+        return False
+
+    _media(type_, data, note)
+    return names
+
+
+def _media(type_: str, data: Any, replace: Replace) -> Any:
     if type_ in VOCABULARY and isinstance(data, dict):
         data = {name: _blocks(value, replace) if name in _MESSAGES else value for name, value in data.items()}
         if type_ == "import":
