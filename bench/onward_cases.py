@@ -18,20 +18,17 @@ from typing import Any
 
 import startup
 from baselines import FILES, serial_and_parallel
-from onward.model.event import APPEND, Draft
+from onward import APPEND, Draft, Session, Store
+from onward.log.protocol import Sync
 from sample import Skip, message, summary, text, timed
 
 BATCH = 8
 """Events between two durability points where `sync="barrier"` is measured."""
 
 
-def open_store(home: Path, sync: str = "never") -> Any:
-    """A store below `home`; Skip where the library has none yet."""
-    import onward
-
-    if not hasattr(onward, "Store"):
-        raise Skip("this version of onward has no Store")
-    return onward.Store(home, sync=sync)
+def open_store(home: Path, sync: Sync = "never") -> Store:
+    """A store below `home`."""
+    return Store(home, sync=sync)
 
 
 def said(number: int) -> Draft:
@@ -42,7 +39,7 @@ def said(number: int) -> Draft:
 # --- append -------------------------------------------------------------------------------------------------------
 
 
-def append(work: Path, count: int, sync: str) -> dict[str, float]:
+def append(work: Path, count: int, sync: Sync) -> dict[str, float]:
     """One event a call in a new session; with `barrier`, a durability point after every BATCH events."""
     with closing(open_store(work, sync)) as store, closing(store.create(cwd=str(work))) as session:
         if sync != "barrier":
@@ -61,7 +58,7 @@ def append_many(work: Path, count: int) -> dict[str, float]:
     with closing(open_store(work, "always")) as store:
         sessions = [store.create(cwd=str(work)) for _ in range(FILES)]
 
-        def one(session: Any) -> None:
+        def one(session: Session) -> None:
             for number in range(count):
                 session.append(said(number))
 
@@ -78,7 +75,7 @@ def read_back(work: Path, count: int) -> dict[str, float]:
             session.append(said(number))
         name = session.id
     began = time.perf_counter()
-    with closing(open_store(work)) as store, closing(store.open(name)) as session:
+    with closing(open_store(work)) as store, closing(store.open(name, write=False)) as session:
         got = len(session.context().messages)
         taken = (time.perf_counter() - began) * 1e3
     if got < count:
@@ -99,10 +96,10 @@ def place(home: Path, log: Path) -> None:
 
 
 def _opened(home: Path, **how: Any) -> tuple[float, int]:
-    """Milliseconds to open the big session and build its context, and how many surface nodes that had."""
+    """Milliseconds to open the big session and build its context, and how many messages that had."""
     began = time.perf_counter()
-    with closing(open_store(home)) as store, closing(store.open(BIG, readonly=True, **how)) as session:
-        nodes = len(session.context().manifest)
+    with closing(open_store(home)) as store, closing(store.open(BIG, write=False, **how)) as session:
+        nodes = len(session.context().messages)
         taken = (time.perf_counter() - began) * 1e3
     return taken, nodes
 
@@ -147,13 +144,13 @@ def nth(work: Path, log: str, count: int) -> dict[str, float]:
     place(work, Path(log))
     with closing(open_store(work)) as store, closing(store.open(BIG)) as session:
         numbers = timed(lambda number: session.append(said(number)), count)
-        at = session.append(Draft(type="custom", data={"kind": "bench"})).seq
+        at = session.append(Draft(type="custom", data={"kind": "bench"}))[0].seq
 
         def fork(_: int) -> None:
             session.fork(at=at).close()
 
         numbers["fork_us"] = timed(fork, 30)["us"]
-        session.branch("other")
+        session.create_branch("other")
         numbers["move_us"] = timed(lambda number: session.move("other", at - 2 * (number % 2)), 30)["us"]
         return numbers
 
@@ -186,12 +183,12 @@ def _say(type_: str, data: dict[str, Any], shown: bool = False, **fields: Any) -
     return Draft(type=type_, data=data, surface=APPEND if shown else None, **fields)
 
 
-def _request(session: Any) -> Draft:
+def _request(session: Session) -> Draft:
     model = {"provider": "example", "name": "example-large"}
     return _say("request/header", {"model": model, "leaf": session.leaf, "converter": "plain"})
 
 
-def _turn(session: Any, number: int) -> None:
+def _turn(session: Session, number: int) -> None:
     """A turn of two model calls with a round of two tool calls, synced where the design's section 3 asks for it."""
     session.append(_say("turn/start", {}))
     session.append(said(number))
@@ -203,11 +200,13 @@ def _turn(session: Any, number: int) -> None:
         for n in (0, 1)
     ]
     blocks = [{"type": "text", "text": text(number)}, *calls]
-    reply = session.append(_say("assistant/message", {"message": {"role": "assistant", "blocks": blocks}}, shown=True))
+    said_so = {"message": {"role": "assistant", "blocks": blocks}}
+    (reply,) = session.append(_say("assistant/message", said_so, shown=True))
     started = []
     for index, call in enumerate(calls, start=1):
         data = {key: call[key] for key in ("call_id", "name", "arguments")}
-        started.append(session.append(_say("tool/call", {**data, "advertised": [reply.seq, index], "effect": "read"})))
+        data |= {"advertised": [reply.seq, index], "effect": "read"}
+        started += session.append(_say("tool/call", data))
     session.sync()
     for call, event in zip(calls, started, strict=True):
         content = [{"type": "text", "text": text(number)}]
