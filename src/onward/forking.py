@@ -47,7 +47,7 @@ def fork_point(
             raise NotFound(f"node {node} lies behind {at}, where the fork is cut", session=session)
         cut = at if at is not None else node
         assert cut is not None
-        then = state.prefix(cut + 1)
+        then = state if cut + 1 == state.next_seq else state.prefix(cut + 1, keys=False)
         start = then.leaf(branch) if node is None else node
         if start != NONE and not then.tree.has_node(start):
             raise NotFound(f"{start} is not a node of the tree", session=session)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from onward.context.projection import Projection, project_surface, steps_of
@@ -113,15 +114,14 @@ class View:
     def count_turns(self) -> int:
         """How many turns this path has: its `turn/start` events, else (if its format has none) a person's prompts."""
         path, state = self.path, self.state
-        starts = sum(
-            1
-            for seq, code in zip(state.brackets, state.bracket_codes, strict=True)
-            if code == TURN_START and seq in path
-        )
+        starts = 0
+        for low, high in path.ranges:
+            first, last = bisect_left(state.brackets, low), bisect_right(state.brackets, high)
+            starts += state.bracket_codes.count(TURN_START, first, last)
         origin = self.header.origin
         if starts or (isinstance(origin, Origin) and origin.format in BRACKETED):
             return starts
-        return sum(1 for seq in state.prompts if seq in path)
+        return sum(bisect_right(state.prompts, high) - bisect_left(state.prompts, low) for low, high in path.ranges)
 
     # --- facts --------------------------------------------------------------------------------------------------
 

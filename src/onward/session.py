@@ -18,9 +18,6 @@ from onward.model.state import State, check_branch_name
 from onward.model.tree import NONE
 from onward.reading import View, select
 
-SNAPSHOT_EVERY = 512
-"""New events, at the least, between two snapshots at turn ends."""
-
 
 class Keeper(Protocol):
     """What a session asks of the store that opened it."""

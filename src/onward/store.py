@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from onward.session import Session
 
 
+SNAPSHOT_EVERY = 512
+"""New events, at the least, between two snapshots."""
+
+
 def default_home() -> Path:
     """`$ONWARD_HOME`, else the platform's data directory."""
     home = os.environ.get("ONWARD_HOME")
@@ -384,18 +388,18 @@ class Store:
         )
 
     def note_turn_end(self, log: Log) -> None:
-        """A turn ended: the row is brought up to date, the snapshot when enough is new."""
-        from onward.session import SNAPSHOT_EVERY
-
-        if log.state.next_seq - log.saved >= max(SNAPSHOT_EVERY, log.state.next_seq // 8):
+        """A turn ended: when enough is new, the row and the snapshot are brought up to date."""
+        if log.unsaved >= max(SNAPSHOT_EVERY, log.state.next_seq // 8):
             self.save(log)
 
     def closing(self, log: Log) -> None:
         """A session is about to close."""
-        if log.writer is None or log.saved == log.state.next_seq or log.finished:
+        if log.writer is None or log.unsaved == 0 or log.finished:
             return
         try:
-            self.save(log)
+            # A snapshot costs as much as the log is long. A few events behind the last one (or behind the cut of a
+            # fork, whose parent has one) are folded faster than it is written.
+            self.save(log, with_snapshot=log.unsaved >= SNAPSHOT_EVERY or log.state.next_seq < SNAPSHOT_EVERY)
         except (LeaseLost, StorageFailed):
             # The writer is finished, which its last append has said. What the catalogue has is older, not wrong.
             return

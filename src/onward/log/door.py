@@ -98,6 +98,11 @@ class Log:
                 self._last = loading.hash_at(self.chain, self.state.next_seq) or self._last
 
     @property
+    def unsaved(self) -> int:
+        """How many events no snapshot covers: behind the newest one, or behind the cut of a fork that has none."""
+        return self.state.next_seq - max(self.saved, self.state.own_from)
+
+    @property
     def finished(self) -> bool:
         """Whether this handle can do nothing more: closed, or of the parent of a fork()."""
         return self._closed or self._pid != os.getpid()

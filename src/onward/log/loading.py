@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from onward.errors import Corrupt, NotFound, Refused
 from onward.log.chain import Chain
-from onward.model.event import Envelope, decode_envelope, sealed
+from onward.log.lines import check, count_good
+from onward.model.event import decode_envelope
 from onward.model.state import State
 from onward.model.usage import USAGE_TYPES, Totals
 from onward.model.vocabulary import VOCABULARY
@@ -36,26 +38,63 @@ def fold(chain: Chain, state: State, totals: Totals, *, verify: bool = True, pre
     Raises:
         Corrupt: with line, seq and offset, at the first line that is damaged or breaks a rule of the log.
     """
-    header_hash = chain.own.header.hash.encode()
-    last = header_hash if previous is None else previous
-    for _, offset, lines in chain.own.scan(state.next_seq):
-        for raw in lines:
-            if verify:
-                digest = sealed(raw, last)
-                if digest is None:
-                    raise _corrupt(chain, state, offset, "the line's hash does not fit it and the line before it")
-                last = digest
-            try:
-                env = decode_envelope(raw)
-            except msgspec.DecodeError as error:
-                raise _corrupt(chain, state, offset, f"the line is no event: {error}") from None
-            if not state.add_plain_fact(env):
-                totals = _apply(chain, state, totals, env, offset)
-            offset += len(raw) + 1
+    last = chain.own.header.hash.encode() if previous is None else previous
+    for seq, offset, lines in chain.own.scan(state.next_seq):
+        good = len(lines)
+        if verify:
+            good, last = count_good(lines, last, seq)
+        at = 0
+        while at < good:
+            plain = _plain_facts(state, lines, at, good)
+            offset += sum(map(len, lines[at : at + plain])) + plain
+            at += plain
+            if at < good:
+                totals = _apply(chain, state, totals, lines[at], offset)
+                offset += len(lines[at]) + 1
+                at += 1
+        if good < len(lines):
+            raise _corrupt(chain, state, offset, check(lines[good], last, seq + good) or "the line is damaged")
     return totals
 
 
-def _apply(chain: Chain, state: State, totals: Totals, env: Envelope, offset: int) -> Totals:
+class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line of streamed text: a fact about a node, without anything else."""
+
+    seq: int
+    type: Literal["assistant/partial"]
+    time: int
+    data: msgspec.Raw
+    about: int
+    hash: str
+
+
+_decode_plain = msgspec.json.Decoder(_Plain).decode_lines
+_PLAIN_MARK = b',"type":"assistant/partial",'
+
+
+def _plain_facts(state: State, lines: Sequence[bytes], start: int, stop: int) -> int:
+    """Apply the streamed text from `start` on, which is most of a long log, many lines at once.
+
+    Returns:
+        How many lines were applied; the next one needs the whole of `State.plan`, whatever it is.
+    """
+    end = start
+    while end < stop and _PLAIN_MARK in lines[end][:56]:
+        end += 1
+    if end == start:
+        return 0
+    try:
+        found = _decode_plain(b"\n".join(lines[start:end]))
+    except msgspec.DecodeError:
+        return 0
+    return state.add_plain_facts([(fact.seq, fact.about) for fact in found])
+
+
+def _apply(chain: Chain, state: State, totals: Totals, raw: bytes, offset: int) -> Totals:
+    try:
+        env = decode_envelope(raw)
+    except msgspec.DecodeError as error:
+        raise _corrupt(chain, state, offset, f"the line is no event: {error}") from None
     data: Any = _json.decode(env.data) if env.type in NEEDS_DATA else None
     try:
         state.apply(state.plan(env, data, chain.stored))

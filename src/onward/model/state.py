@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -368,34 +368,31 @@ class State:
         # Walking back from here would find the list after `len(surface)` steps at the most.
         self._tips[branch] = Tip(self.branches.leaves[branch], surface, len(surface), messages)
 
-    def add_plain_fact(self, env: Envelope) -> bool:
-        """Apply an `UNINDEXED` fact that has nothing but `about` and data; False = use `plan` and `apply`.
+    def add_plain_facts(self, facts: Sequence[tuple[int, int]]) -> int:
+        """Apply `UNINDEXED` facts that have nothing but data and the node that they are about, as (seq, about).
 
-        The loader's short cut for streamed text, which is most of a large log. It checks what `plan` checks.
+        The loader's short cut for streamed text. It checks what `plan` checks of such facts.
+
+        Returns:
+            How many were applied; the first one that was not breaks a rule.
         """
-        if (
-            env.type not in UNINDEXED
-            or env.seq != self.next_seq
-            or env.about is UNSET
-            or not self.tree.has_node(env.about)
-            or env.sources
-            or env.key is not UNSET
-            or env.branch is not UNSET
-            or env.parent is not UNSET
-            or env.surface is not UNSET
-            or env.fact
-        ):
-            return False
-        self.tree.is_node.append(0)
-        self.surfaces.carries.append(0)
-        self.weights.append(0)
-        self.next_seq += 1
-        return True
+        is_node, seq = self.tree.is_node, self.next_seq
+        nodes = len(is_node)
+        for fact, about in facts:
+            if fact != seq or not 0 <= about < nodes or not is_node[about]:
+                break
+            seq += 1
+        added = seq - self.next_seq
+        self.tree.is_node.extend(bytes(added))
+        self.surfaces.carries.extend(bytes(added))
+        self.weights.extend(bytes(added))
+        self.next_seq = seq
+        return added
 
     # --- time ---------------------------------------------------------------------------------------------------
 
-    def prefix(self, length: int) -> State:
-        """The state of the first `length` events, as it was then."""
+    def prefix(self, length: int, *, keys: bool = True) -> State:
+        """The state of the first `length` events, as it was then; without its keys if they are not wanted."""
         if length >= self.next_seq:
             length = self.next_seq
         out = State()
@@ -415,14 +412,14 @@ class State:
         out.usage = self.usage[: bisect_right(self.usage, length - 1)]
         out.openings = self.openings[: bisect_right(self.openings, (length,))]
         out.unknown = self.unknown if self.unknown and self.unknown[0] < length else None
-        out.keys = {key: seq for key, seq in self.keys.items() if seq < length}
+        if keys:
+            out.keys = {key: seq for key, seq in self.keys.items() if seq < length}
         return out
 
     def inherit(self, length: int) -> State:
         """The state that a fork of the first `length` events starts from: nothing in it is the fork's own."""
-        out = self.prefix(length)
+        out = self.prefix(length, keys=False)
         out.own_from = length
-        out.keys = {}
         out.openings = []
         return out
 
