@@ -15,6 +15,9 @@ WINDOW = 1 << 16
 """Seqs whose index entries are read at once (8 bytes each)."""
 
 
+_BEYOND = 1 << 62
+
+
 class JsonlReader(LogFile):
     """One session's own lines in a file. See `protocol.LogReader`."""
 
@@ -126,12 +129,18 @@ class JsonlPrefix(JsonlReader):
     def _bounded(self, stop: int) -> Head:
         if stop <= self.first_seq:
             return self._head
-        size = self._size_now()
+        size = self._last_newline(self._body - 1, self._size_now()) + 1
         entries = self._entries(stop - 1, 1)
+        found: int | None = None
         if entries and self._body <= entries[0] < size and self._is_at(stop - 1, entries[0]):
-            raw = self._line_at(entries[0], size)
-            if raw is not None:
-                return Head(stop, hash_of(raw), entries[0] + len(raw) + 1)
+            found = entries[0]
+        else:
+            # Every line says its seq, so it can be searched for, below an end that is beyond every seq.
+            self._head = Head(_BEYOND, b"", size)
+            found = self._search(stop - 1)
+        raw = None if found is None else self._line_at(found, size)
+        if found is not None and raw is not None:
+            return Head(stop, hash_of(raw), found + len(raw) + 1)
         at = self.first_seq
         for offset, block in self._blocks(self._body, size):
             if at + len(block) >= stop:
