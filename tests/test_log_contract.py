@@ -307,11 +307,12 @@ def test_threads_may_share_a_writer_and_a_reader(backend: Backend):
 
     def read() -> int:
         rounds = 0
-        while not stop.is_set():
+        while True:
             lines = raws(reader)
             assert lines == [line.raw for line in writer.read_many(range(len(lines)))]
             rounds += 1
-        return rounds
+            if stop.is_set():
+                return rounds
 
     with ThreadPoolExecutor(3) as pool:
         readers = [pool.submit(read) for _ in range(3)]
