@@ -12,7 +12,7 @@ import msgspec
 from onward.errors import Refused
 from onward.log.door import Drafts, Log
 from onward.log.follow import follow
-from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, SurfaceOp, decode_event
+from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, SurfaceOp
 from onward.model.messages import Message, Model, Text, Usage
 from onward.model.state import State, check_branch_name
 from onward.model.tree import NONE
@@ -119,7 +119,7 @@ class Session(View):
         """
         first = self.next_seq if start is None else start
         for line in follow(self.log.chain.own, first, poll=poll, stop=stop or (lambda: False)):
-            yield decode_event(line.raw)
+            yield self.log.chain.own_event(line)
 
     # --- appending ----------------------------------------------------------------------------------------------
 

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from onward.errors import BlobMissing, Corrupt, NotFound
+from onward.errors import BlobMissing, Corrupt, NotFound, NotLossless, Refused
 from onward.log.backend import Backend
-from onward.log.protocol import LogReader
+from onward.log.protocol import Line, LogReader
 from onward.model.event import Cut, Event, decode_event
 from onward.model.lossless import needs_restore, restore
+from onward.model.shape import check_data
+from onward.model.state import UNINDEXED
 
 MAX_DEPTH = 10_000
 """Forks of forks of forks: a chain longer than this is a cycle or damage."""
@@ -64,6 +66,10 @@ class Chain:
         link = self.owner(seq)
         return self._restored(link.reader.line(seq), link.session, seq)
 
+    def own_event(self, line: Line) -> Event:
+        """The event of an own line that is at hand, as `event` gives it. Raises Corrupt or BlobMissing."""
+        return self._restored(line.raw, self.session, line.seq)
+
     def events(self, start: int = 0, stop: int | None = None, *, stored: bool = False) -> Iterator[Event]:
         """Events start <= seq < stop, in order. `stored` leaves blobs where they are."""
         for link in self.links:
@@ -108,18 +114,25 @@ class Chain:
 
     def _restored(self, raw: bytes, session: str, seq: int) -> Event:
         event = _decode(raw, session, seq)
-        if needs_restore(raw):
-            return msgspec.structs.replace(
-                event, data=restore(event.data, self.backend.blobs(session, trashed=True).get)
-            )
-        return event
+        if not needs_restore(raw):
+            return event
+        try:
+            data = restore(event.data, self.backend.blobs(session, trashed=True).get)
+        except NotLossless as error:
+            raise Corrupt(f"the line breaks a rule of the log: {error.message}", session=session, seq=seq) from None
+        return msgspec.structs.replace(event, data=data)
 
 
 def _decode(raw: bytes, session: str, seq: int) -> Event:
     try:
-        return decode_event(raw)
+        event = decode_event(raw)
+        if event.type in UNINDEXED:  # the loader, which looks at the data of all others, passes these by
+            check_data(event.type, event.data, raw, seq=seq)
     except msgspec.DecodeError as error:
         raise Corrupt(f"the line is no event: {error}", session=session, seq=seq) from None
+    except Refused as error:
+        raise Corrupt(f"the line breaks a rule of the log: {error.message}", session=session, seq=seq) from None
+    return event
 
 
 def _ancestors(backend: Backend, session: str, cut: Cut | object) -> list[Link]:

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
 from onward.errors import InvalidId, NotFound, Refused, StorageFailed
@@ -159,6 +160,9 @@ class Prefix:
                     continue
                 try:
                     mender.take(kept.raw)
+                except msgspec.DecodeError as error:
+                    self.problems.append(f"event {kept.seq} of {ancestor.session} is none: {error}")
+                    mender.lose()
                 except Refused as error:
                     self.problems.append(f"event {kept.seq} of {ancestor.session} breaks a rule: {error.message}")
                     mender.lose()

@@ -11,13 +11,9 @@ from onward.errors import Corrupt, NotFound, Refused
 from onward.log.chain import Chain
 from onward.log.lines import check, count_good
 from onward.model.event import decode_envelope
+from onward.model.shape import check_data
 from onward.model.state import State
 from onward.model.usage import USAGE_TYPES, Totals
-from onward.model.vocabulary import VOCABULARY
-
-NEEDS_DATA = USAGE_TYPES | {row.name for row in VOCABULARY.values() if row.surface}
-NEEDS_DATA |= {"branch/create", "branch/move", "branch/delete", "writer/opened"}
-"""Types whose data the fold looks at."""
 
 _json = msgspec.json.Decoder()
 
@@ -69,6 +65,7 @@ class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 _decode_plain = msgspec.json.Decoder(_Plain).decode_lines
+_PLAIN_AT_ONCE = 512
 _PLAIN_MARK = b',"type":"assistant/partial",'
 
 
@@ -78,14 +75,15 @@ def _plain_facts(state: State, lines: Sequence[bytes], start: int, stop: int) ->
     Returns:
         How many lines were applied; the next one needs the whole of `State.plan`, whatever it is.
     """
-    end = start
+    # Bounded, because one line that is more than that makes the others be decoded again.
+    end, stop = start, min(stop, start + _PLAIN_AT_ONCE)
     while end < stop and _PLAIN_MARK in lines[end][:56]:
         end += 1
     if end == start:
         return 0
     try:
         found = _decode_plain(b"\n".join(lines[start:end]))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return 0
     return state.add_plain_facts([(fact.seq, fact.about) for fact in found])
 
@@ -95,14 +93,14 @@ def _apply(chain: Chain, state: State, totals: Totals, raw: bytes, offset: int) 
         env = decode_envelope(raw)
     except msgspec.DecodeError as error:
         raise _corrupt(chain, state, offset, f"the line is no event: {error}") from None
-    data: Any = _json.decode(env.data) if env.type in NEEDS_DATA else None
     try:
+        data: Any = _json.decode(env.data)
+        check_data(env.type, data, raw, seq=env.seq)
         state.apply(state.plan(env, data, chain.stored))
+    except msgspec.DecodeError as error:
+        raise _corrupt(chain, state, offset, f"the line is no event: {error}") from None
     except (Refused, NotFound) as error:
         raise _corrupt(chain, state, offset, f"the line breaks a rule of the log: {error.message}") from error
-    except (KeyError, TypeError, AttributeError):
-        # Data that the fold needs is missing or of another shape; the door never writes such a line.
-        raise _corrupt(chain, state, offset, f"the data is not that of a {env.type}") from None
     if env.type in USAGE_TYPES and data.get("usage") is not None:
         return totals.and_reported(data["usage"])
     return totals

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, structs
 
 from onward.errors import NotFound, Refused
 from onward.model.event import APPEND, MAIN, Envelope, Event, SurfaceOp, decode_event, encode, envelope_of
+from onward.model.shape import check_data
 from onward.model.state import State
 from onward.model.surface import step
 from onward.model.tree import NONE
@@ -83,6 +84,7 @@ class Mender:
         """
         event = decode_event(raw)
         env, data = envelope_of(event), event.data
+        check_data(event.type, data, raw, seq=event.seq)
         changed: list[str] = []
         try:
             planned = self._plan(env, data)

@@ -204,6 +204,9 @@ _envelope = msgspec.json.Decoder(Envelope)
 _header = msgspec.json.Decoder(Header)
 
 
+_TOO_DEEP = "it is nested deeper than this program can read"
+
+
 def encode(value: Struct | dict[str, Any]) -> bytes:
     """The JSON bytes of an event or header without its hash."""
     return _encoder.encode(value)
@@ -287,12 +290,18 @@ def sealed(line: bytes, previous: bytes) -> bytes | None:
 
 def decode_event(line: bytes) -> Event:
     """Decode a line. Raises msgspec.DecodeError (or its subclass ValidationError) when it is no event."""
-    return _event.decode(line)
+    try:
+        return _event.decode(line)
+    except RecursionError:
+        raise msgspec.DecodeError(_TOO_DEEP) from None
 
 
 def decode_envelope(line: bytes) -> Envelope:
     """Decode a line without its data. Raises msgspec.DecodeError when it is no event."""
-    return _envelope.decode(line)
+    try:
+        return _envelope.decode(line)
+    except RecursionError:
+        raise msgspec.DecodeError(_TOO_DEEP) from None
 
 
 def decode_header(line: bytes) -> Header:

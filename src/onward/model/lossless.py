@@ -171,13 +171,14 @@ def restore(value: Any, get: Get | None) -> Any:
 
     Returns:
         The data as the caller had it.
+
+    Raises:
+        NotLossless: a blob reference that `guard` did not make.
     """
     kind = type(value)
     if kind is dict:
         if len(value) == 1 and BLOB_KEY in value:
-            if get is None:
-                return value
-            return get(value[BLOB_KEY]["sha256"]).decode("utf-8")
+            return value if get is None else _text_of(value[BLOB_KEY], get)
         return {
             (key[1:] if key[:1] == "$" and _BLOB_LIKE.match(key) else key): restore(item, get)
             for key, item in value.items()
@@ -185,6 +186,16 @@ def restore(value: Any, get: Get | None) -> Any:
     if kind is list:
         return [restore(item, get) for item in value]
     return value
+
+
+def _text_of(reference: Any, get: Get) -> str:
+    name = reference.get("sha256") if type(reference) is dict else None
+    if type(name) is not str:
+        raise NotLossless("a blob reference does not say which blob")
+    try:
+        return get(name).decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotLossless(f"the blob {name} is no text") from None
 
 
 def needs_restore(line: bytes) -> bool:

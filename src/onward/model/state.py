@@ -36,7 +36,7 @@ UNINDEXED = frozenset({"assistant/partial"})
 
 MAX_KEY = 512
 MAX_BRANCH = 200
-_BRANCH_NAME = re.compile(r"^[^\x00-\x1f\x7f]+$")
+_BRANCH_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 
 Lookup = Callable[[int], Event]
 """Reads an earlier event of the same log, its data as stored."""
@@ -431,5 +431,5 @@ def _node(data: dict[str, Any]) -> int:
 
 def check_branch_name(name: str) -> None:
     """Refuse a branch name that is empty, too long, or has control characters."""
-    if not name or len(name) > MAX_BRANCH or not _BRANCH_NAME.match(name):
+    if not name or len(name) > MAX_BRANCH or not _BRANCH_NAME.fullmatch(name):
         raise Refused(f"a branch name has 1 to {MAX_BRANCH} characters and no control characters, not {name[:40]!r}")
