@@ -76,6 +76,42 @@ def test_where_a_session_comes_from_is_kept_as_found(fields: dict[str, Any]):
         assert fields.items() <= read.session.header.lineage.items()
 
 
+@pytest.mark.parametrize(
+    "says",
+    [
+        {"type": "collab_agent_spawn_end", "call_id": "k", "new_thread_id": "c9"},
+        {"type": "sub_agent_activity", "event_id": "k", "agent_thread_id": "c9"},
+        None,
+    ],
+)
+def test_a_sub_agents_session_names_the_call_that_started_it(tmp_path: Path, says: dict[str, Any] | None):
+    parent, child = tmp_path / "parent.jsonl", tmp_path / "child.jsonl"
+    named = [line("event_msg", says), output("k", "started")] if says else [output("k", '{"agent_id":"c9"}')]
+    parent.write_bytes(raw([head(), user("go"), call("j"), call("k", "spawn_agent"), *named]))
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "c1", "depth": 1}}}
+    child.write_bytes(raw([head(id="c9", source=source), user("look")]))
+    with Store(tmp_path / "home", user="me") as store:
+        started = import_file(store, parent, [CODEX])
+        done = import_file(store, child, [CODEX])
+        with store.open(done.session, write=False) as session:
+            spawned = session.header.spawned
+            assert (spawned.session, spawned.seq, spawned.depth) == (started.session, 2, 1)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        line("turn_context", {"cwd": "/there", "model": "m"}),
+        text_item("user", "<environment_context>\n  <cwd>/there</cwd>\n</environment_context>"),
+        text_item("user", "<environment_context>\nCurrent working directory: /there\nx\n</environment_context>"),
+    ],
+)
+def test_a_header_without_a_directory_takes_the_first_one_that_is_told(record: dict[str, Any]):
+    with reading([{"id": "c1", "timestamp": TIME}, text_item("user", "hi"), record, text_item("user", "ho")]) as read:
+        assert read.session.header.cwd == "/there"
+        assert read.done.events == 3
+
+
 def test_a_file_whose_header_is_gone_is_read_with_a_warning():
     with reading([user("hi"), assistant("hello")]) as read:
         assert read.done.version == "unknown"

@@ -18,9 +18,21 @@ from msgspec import UNSET
 from onward.errors import BadSource
 from onward.formats.codex.compacting import Replaced, replaced
 from onward.formats.codex.counting import Counter
+from onward.formats.codex.family import spawned_by
 from onward.formats.codex.history import History, digest
 from onward.formats.codex.items import Mapped, map_item, message_of
-from onward.formats.codex.records import NAME, Json, Line, fact_type, info_of, is_header, line_of, meta_of, sniff
+from onward.formats.codex.records import (
+    NAME,
+    Json,
+    Line,
+    cwd_in,
+    fact_type,
+    info_of,
+    is_header,
+    line_of,
+    meta_of,
+    sniff,
+)
 from onward.formats.codex.shrink import Shrinker
 from onward.formats.protocol import Put, Reading, SeqOf, SourceLine, Warning_
 from onward.formats.source import Record, millis, misfit, opaque, records
@@ -29,6 +41,9 @@ from onward.model.vocabulary import VOCABULARY, Kind, kind_of
 
 AHEAD = 32
 """Records that are read ahead of the one that is given out: what an event says, a message within them may say too."""
+
+PEEK = 12
+"""Records that are looked through for a working directory that the header, as all before 0.41, does not say."""
 
 
 def read(lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
@@ -51,7 +66,13 @@ def read(lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
         break
     else:
         raise BadSource("no Codex record in it")
-    reading = Reading(info_of(header), iter(()), warnings)
+    info = info_of(header)
+    if header is not None:
+        info.spawned = spawned_by(meta_of(header))
+    while info.cwd is None and len(early) < PEEK and (ahead := next(stream, None)) is not None:
+        early.append(ahead)
+        info.cwd = cwd_in(ahead.value)
+    reading = Reading(info, iter(()), warnings)
     reading.drafts = _Reader(reading, seq_of, put, header).drafts(early, stream)
     return reading
 

@@ -39,6 +39,7 @@ LINEAGE = (
 )
 """What a header says of where its session comes from."""
 
+_CWD = re.compile(r"<cwd>([^<\n]+)</cwd>|Current working directory: ([^\n]+)")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
@@ -114,6 +115,22 @@ def info_of(header: Json | None) -> SourceInfo:
         except NotLossless:
             continue  # the header's bytes are in the source; a name that cannot be stored relates to nothing
     return info
+
+
+def cwd_in(record: Any) -> str | None:
+    """The working directory that a record names: a request's settings, or what the model is told of its place."""
+    line = line_of(record) if type(record) is dict else None
+    if line is None or type(line.payload) is not dict:
+        return None
+    if line.type == "turn_context":
+        return printable(line.payload.get("cwd"))
+    parts = line.payload.get("content") if line.type == "response_item" else None
+    for part in parts if type(parts) is list else ():
+        text = part.get("text") if type(part) is dict else None
+        if type(text) is str and text.lstrip().startswith("<environment_context>"):
+            found = _CWD.search(text)
+            return printable((found[1] or found[2]).strip()) if found else None
+    return None
 
 
 def _version(meta: Json) -> str:
