@@ -147,10 +147,10 @@ def measure(source: Path, home: Path) -> Json:
     from onward.formats.codex import CODEX
     from onward.formats.importing import import_file
 
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     with Store(home, user="me") as store:
         done = import_file(store, source, [CODEX])
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024 * 1024)
     log = sum(file.stat().st_size for file in home.rglob("log.jsonl"))
     whole = sum(file.stat().st_size for file in home.rglob("*") if file.is_file())
@@ -159,6 +159,7 @@ def measure(source: Path, home: Path) -> Json:
     return {
         "source_mb": round(size / 1e6, 1),
         "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu, 1),
         "peak_mb": round(peak),
         "store_mb": round(whole / 1e6, 1),
         "log_mb": round(log / 1e6, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.errors import BadSource, FormatUnsupported, NotFound
+from onward.errors import BadSource, FormatUnsupported, NotFound, NotLossless
 from onward.formats.protocol import Sniffed, SourceLine
 from onward.formats.source import (
     chunks_of,
@@ -124,6 +125,9 @@ def test_a_line_that_is_no_object_says_why(raw, parses, reason):
         (b"1" * 5000, "64 bits"),
         (b"-0.0", "negative zero"),
         (b"-0e0", "negative zero"),
+        (b"-1e-999", "negative zero"),
+        (b"[[1, -0.0], 2]", "negative zero"),
+        (b'[{"n": 1234567890123456789012}]', "64 bits"),
         (b"1e400", "not finite"),
         (b"-1e400", "not finite"),
         (b"[" * 200 + b"]" * 200, "deeper than 200"),
@@ -135,6 +139,28 @@ def test_a_record_that_cannot_be_an_event_still_gives_its_id(inside, reason):
     record = decode(SourceLine(1, b'{"id":"x","deep":' + inside + b',"parentId":"y"}'))
     assert reason in (record.problem or "") and record.parses
     assert record.value["id"] == "x" and record.value["parentId"] == "y"
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers(-9, 9) | st.text(alphabet='[]{}"\\\n\taé', max_size=6),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet='"[\\}', max_size=3), inner),
+        max_leaves=40,
+    ),
+    st.integers(1, 260),
+)
+def test_how_deep_a_record_of_many_brackets_is_does_not_depend_on_what_its_texts_hold(value: Any, levels: int):
+    """The quick look at brackets and the walk through all values come to the same."""
+    record: Any = [value, ["[{" * 200]]
+    for _ in range(levels):
+        record = [record]
+    raw = json.dumps({"a": record}).encode()
+    too_deep = False
+    try:
+        guard(json.loads(raw))
+    except NotLossless:
+        too_deep = True
+    assert (decode(SourceLine(1, raw)).problem is not None) == too_deep
 
 
 def test_an_over_deep_record_that_is_cut_off_does_not_parse():

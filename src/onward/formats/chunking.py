@@ -23,7 +23,9 @@ LEAST, MOST = 48 << 10, 192 << 10
 AROUND = 32
 """Bytes on either side of a place that its hash is of."""
 
-_OBJECT = re.compile(rb'\{"')
+_ANY = re.compile(rb'\{"')
+_SOME = re.compile(rb'\{"(?<=[' + b"".join(b"\\x%02x" % byte for byte in range(0, 256, 8)) + rb"].{9})", re.DOTALL)
+"""An object before which, seven bytes ahead, stands one of every eighth byte: few of them, chosen at C's speed."""
 
 
 def pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -54,10 +56,19 @@ def _size(held: bytearray, start: int, done: int) -> int | None:
         return PIECE if len(held) - start >= PIECE else None
     if len(held) - start < MOST + AROUND:
         return None
-    best, cut = 1 << 32, MOST
-    for found in _OBJECT.finditer(held, start + LEAST, start + MOST):
+    first, last = start + LEAST, start + MOST
+    cut = _least(held, _SOME.finditer(held, first, last))
+    if cut is None:
+        cut = _least(held, _ANY.finditer(held, first, last))
+    return MOST if cut is None else cut - start
+
+
+def _least(held: bytearray, places: Iterator[re.Match[bytes]]) -> int | None:
+    """The place whose surroundings have the smallest hash."""
+    best, cut = 1 << 32, None
+    for found in places:
         at = found.start()
         value = crc32(held[at - AROUND : at + AROUND])
         if value < best:
-            best, cut = value, at - start
+            best, cut = value, at
     return cut

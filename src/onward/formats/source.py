@@ -25,7 +25,13 @@ CHUNK = 1 << 20
 
 _BOM = b"\xef\xbb\xbf"
 _SURE_DEPTH = 150
-_SUSPECT = re.compile(rb"-0|[0-9]{19}")
+_TINY = re.compile(rb"-(?<=[:,\[\s]-)(?:0|[0-9.]+[eE]-)")
+"""Where a negative zero may be. It begins with a letter that is rare, so that looking for it is quick."""
+_LONG = re.compile(rb"[:,\[\s]-?[0-9]{19}")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_ZEROS = b"0" * 19
+_UNMARKED = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_STRING = re.compile(rb'"[^"]*"')
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
@@ -130,9 +136,27 @@ def decode(line: SourceLine) -> Record:
         return _diagnose(line)
     if type(value) is not dict:
         return Record(line, None, "not a JSON object")
-    if _SUSPECT.search(raw) or not surely_shallow(raw):
+    if _may_lose(raw) or not (surely_shallow(raw) or _shallow(raw)):
         return _guarded(line, value)
     return Record(line, value)
+
+
+def _may_lose(raw: bytes) -> bool:
+    """Whether a number in a record may be none that fits: a negative zero or one of many digits."""
+    if _TINY.search(raw):
+        return True
+    return _ZEROS in raw.translate(_DIGITS) and _LONG.search(raw) is not None
+
+
+def _shallow(raw: bytes) -> bool:
+    """Whether valid JSON with many brackets is nested within `_SURE_DEPTH` levels; at C's speed."""
+    marks = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _UNMARKED)
+    marks = _STRING.sub(b"", marks)
+    for _ in range(_SURE_DEPTH):
+        if not marks:
+            return True
+        marks = marks.replace(b"[]", b"").replace(b"{}", b"")
+    return not marks
 
 
 def surely_shallow(raw: bytes) -> bool:

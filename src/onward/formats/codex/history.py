@@ -159,6 +159,8 @@ class Matcher:
         found = self._nodes.get(name)
         if not found:
             return None
+        if len(found) == 1:
+            return None if found[0] in self._used else self._take(found[0])
         at = bisect_right(found, self._last)
         if at < len(found) and found[at] not in self._used:
             return self._take(found[at])
@@ -170,7 +172,9 @@ class Matcher:
 
     def run(self, names: Sequence[bytes], at: int) -> tuple[int, int] | None:
         """An unused node that stands for the items from `at` on, and for how many."""
-        for node, run in reversed(self._runs.get(names[at], ())):
+        if names[at] not in self._runs:
+            return None
+        for node, run in reversed(self._runs[names[at]]):
             if node not in self._used and list(names[at : at + len(run)]) == run:
                 return self._take(node), len(run)
         return None
