@@ -61,7 +61,8 @@ class View:
     @property
     def leaf(self) -> int | None:
         """Seq of the path's last node; None when there is none."""
-        leaf = self._at()
+        with self.log.still():
+            leaf = self._at()
         return None if leaf == NONE else leaf
 
     def _at(self) -> int:
@@ -77,13 +78,15 @@ class View:
 
     def events(self, start: int = 0, stop: int | None = None) -> Iterator[Event]:
         """All events start <= seq < stop of the log (not only of this path), in order."""
-        end = self.state.next_seq if stop is None else min(stop, self.state.next_seq)
+        with self.log.still():
+            end = self.state.next_seq if stop is None else min(stop, self.state.next_seq)
         return self.log.chain.events(start, end)
 
     @property
     def path(self) -> Path:
         """The seqs of this path's nodes."""
-        return self.state.path(self._at())
+        with self.log.still():
+            return self.state.path(self._at())
 
     def nodes(self) -> list[Event]:
         """The events of this path's nodes, root first."""
@@ -92,7 +95,8 @@ class View:
     @property
     def surface(self) -> list[int]:
         """The seqs of the nodes that the model sees, in order."""
-        return self.state.surface(self._at())
+        with self.log.still():
+            return self.state.surface(self._at())
 
     def read(self, seqs: Sequence[int]) -> list[Event]:
         """Some events of the log, in the order asked for, blobs fetched."""
@@ -101,7 +105,8 @@ class View:
 
     def open_partials(self) -> list[Event]:
         """The streamed text of the open turn of this path that belongs to its nodes."""
-        start = self.state.open_brackets(self._at()).get("turn")
+        with self.log.still():
+            start = self.state.open_brackets(self._at()).get("turn")
         if start is None:
             return []
         path = self.path
@@ -127,14 +132,16 @@ class View:
 
     def facts(self, type_: str) -> list[Event]:
         """The facts of a type that this path sees, oldest first."""
-        events = self.read(list(self.state.facts.get(type_, ())))
-        path = self.path
+        with self.log.still():
+            seqs, path = list(self.state.facts.get(type_, ())), self.path
+        events = self.read(seqs)
         return [event for event in events if not isinstance(event.about, int) or event.about in path]
 
     def latest(self, type_: str) -> Event | None:
         """The fact of a type that counts: the last one that this path sees."""
-        path = self.path
-        for seq in reversed(self.state.facts.get(type_, ())):
+        with self.log.still():
+            seqs, path = list(self.state.facts.get(type_, ())), self.path
+        for seq in reversed(seqs):
             event = self.log.chain.event(seq)
             if not isinstance(event.about, int) or event.about in path:
                 return event
@@ -143,7 +150,9 @@ class View:
     def labels(self) -> dict[int, str]:
         """Node -> label, for every node of the log that has one."""
         out: dict[int, str] = {}
-        for event in self.read(list(self.state.facts.get("label", ()))):
+        with self.log.still():
+            seqs = list(self.state.facts.get("label", ()))
+        for event in self.read(seqs):
             if isinstance(event.about, int):
                 out[event.about] = event.data.get("label", "")
         return {seq: label for seq, label in out.items() if label}
@@ -162,12 +171,14 @@ class View:
         Args:
             budget: tokens that the messages may take; None = no limit.
         """
-        state, leaf = self.state, self._at()
+        with self.log.still():
+            state, leaf = self.state, self._at()
+            surface, path = state.surface(leaf), state.path(leaf)
 
         def carriers() -> list[Event]:
-            return self.read(list(state.path(leaf).marked(state.surfaces.carries)))
+            return self.read(list(path.marked(state.surfaces.carries)))
 
-        return project_surface(self.read(state.surface(leaf)), carriers, budget=budget)
+        return project_surface(self.read(surface), carriers, budget=budget)
 
     def turns(self) -> list[Turn]:
         """The turns of this path; inferred where the format has no brackets."""
@@ -181,7 +192,8 @@ class View:
 
     def usage(self, *, path_only: bool = False) -> Ledger:
         """What this session's own requests took up to the view's point, on every branch or on this path alone."""
-        seqs = [seq for seq in self.state.usage if seq >= self.log.chain.first_own]
+        with self.log.still():
+            seqs = [seq for seq in self.state.usage if seq >= self.log.chain.first_own]
         events = self.read(seqs)
         if path_only:
             path = self.path
@@ -204,6 +216,11 @@ def select(log: Log, *, branch: str | None = None, at: int | None = None, node: 
     Raises:
         NotFound: no such branch, seq or node at that point.
     """
+    with log.still():
+        return _select(log, branch, at, node)
+
+
+def _select(log: Log, branch: str | None, at: int | None, node: int | None) -> View:
     state = log.state
     if at is not None:
         if not -1 <= at < state.next_seq:

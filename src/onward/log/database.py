@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,6 +29,9 @@ _POLL_SECONDS = 0.01
 
 _left_to_the_parent: list[sqlite3.Connection] = []
 """Connections that came through `os.fork`. Closing one would disturb the parent, so they are kept until exit."""
+
+
+_made: WeakSet[Database] = WeakSet()
 
 
 class Unusable(Exception):
@@ -68,6 +72,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
         self._pid = 0
+        _made.add(self)
 
     def run(self, work: Callable[[sqlite3.Connection], T], *, write: bool) -> T | None:
         """Do something with the connection, in one transaction.
@@ -270,3 +275,11 @@ def _transaction(connection: sqlite3.Connection, write: bool) -> Iterator[None]:
 def _schema_is_off(error: sqlite3.DatabaseError) -> bool:
     """Whether the tables are not ours although the file says so (SQLITE_ERROR: no such table or column)."""
     return getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR" and "no such" in str(error)
+
+
+def _in_child() -> None:
+    for database in list(_made):
+        database._lock = threading.RLock()  # a thread that the child does not have may hold it
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -10,8 +10,10 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 from msgspec import UNSET
@@ -21,6 +23,7 @@ from onward.errors import Conflict, LeafMoved, ReadOnly, Refused, UnknownType
 from onward.log import loading
 from onward.log.backend import Backend
 from onward.log.chain import Chain
+from onward.log.drafts import shaped
 from onward.log.protocol import LogReader, LogWriter, Sync
 from onward.model import lossless, snapshot
 from onward.model.event import MAIN, Draft, Event, given, line_of
@@ -34,6 +37,9 @@ Drafts = Sequence[Draft] | Callable[[int], Sequence[Draft]]
 
 Clock = Callable[[], int]
 """Gives the time in Unix milliseconds."""
+
+
+_open_logs: WeakSet[Log] = WeakSet()
 
 
 class InboxDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,8 +93,13 @@ class Log:
         self._opened = False
         self._closed = False
         self._last = loading.hash_at(chain, state.next_seq) or b""
+        _open_logs.add(self)
 
     # --- reading ------------------------------------------------------------------------------------------------
+
+    def still(self) -> AbstractContextManager[bool]:
+        """While it is held, nothing is appended, and `state` has no event that is not written yet."""
+        return self._lock
 
     def refresh(self) -> None:
         """See what another process has appended since (read handles only)."""
@@ -144,6 +155,7 @@ class Log:
         """
         with self._lock:
             writer = self._usable()
+            self._catch_up(writer)
             if fold_inbox and self._inbox.changed():
                 self._fold_inbox()
             if native and not self._opened:
@@ -171,7 +183,7 @@ class Log:
     def fold_inbox(self) -> int:
         """Take in what other processes dropped; returns how many documents there were."""
         with self._lock:
-            self._usable()
+            self._catch_up(self._usable())
             return self._fold_inbox()
 
     def put_blob(self, data: bytes) -> str:
@@ -199,6 +211,13 @@ class Log:
             raise ReadOnly("the session was opened to read", session=self.session, hint="open it to write")
         return self.writer
 
+    def _catch_up(self, writer: LogWriter) -> None:
+        """Fold what was written and not applied, because an interrupt came in between."""
+        head = writer.head()
+        if head.next_seq != self.state.next_seq:
+            self.totals = loading.fold(self.chain, self.state, self.totals, previous=self._last)
+            self._last = head.hash
+
     def _opening(self, writer: LogWriter) -> Draft:
         if writer.number <= self.state.last_number:
             # The log may hold a greater number than the lock knew of: a copied log, or one whose lock file was lost.
@@ -211,35 +230,39 @@ class Log:
         if expect_leaf is not None and drafts:
             self._check_leaf(drafts[0], expect_leaf)
         now = self._clock()
-        if len(drafts) == 1:
-            return [self._write_one(writer, drafts[0], now)]
-        state, last, base = self.state, self._last, self.state.next_seq
+        state, last, base, totals = self.state, self._last, self.state.next_seq, self.totals
+        try:
+            if len(drafts) == 1:
+                return [self._write_one(writer, drafts[0], now)]
+            return self._write_many(writer, drafts, now)
+        except BaseException as error:
+            # An interrupt may come in the midst of `apply`; what of it was written is folded by `_catch_up`.
+            if state.next_seq != base or not isinstance(error, Exception):
+                state.take_back(base)
+            self._last, self.totals = last, totals
+            raise
+
+    def _write_many(self, writer: LogWriter, drafts: Sequence[Draft], now: int) -> list[Event]:
         blobs: dict[str, bytes] = {}
         staged: dict[int, Event] = {}
         events: list[Event] = []
         lines: list[bytes] = []
-        try:
-            for draft in drafts:
-                event, planned, line = self._stage(draft, now, blobs, staged)
-                if planned is not None:
-                    state.apply(planned)
-                    self._last = line[-18:-2]
-                    staged[event.seq] = event
-                    lines.append(line)
-                events.append(event)
-            if lines:
-                self._commit(writer, lines, blobs)
-        except BaseException:
-            if state.next_seq != base:
-                self.state = state.prefix(base)
-            self._last = last
-            raise
+        for draft in drafts:
+            event, planned, line = self._stage(draft, now, blobs, staged)
+            if planned is not None:
+                self.state.apply(planned)
+                self._last = line[-18:-2]
+                staged[event.seq] = event
+                lines.append(line)
+            events.append(event)
+        if lines:
+            self._commit(writer, lines, blobs)
         for event in staged.values():
             self._count(event)
         return events
 
     def _write_one(self, writer: LogWriter, draft: Draft, now: int) -> Event:
-        """The same for one event: it is applied after the write, so there is nothing to take back."""
+        """The same as `_write_many` for one event: it is applied after the write, so there is nothing to take back."""
         blobs: dict[str, bytes] = {}
         event, planned, line = self._stage(draft, now, blobs, None)
         if planned is None:
@@ -267,6 +290,7 @@ class Log:
             staged: the events of the same batch, which are not in the log yet.
         """
         state = self.state
+        draft = shaped(draft, seq=state.next_seq)
         data, raw = prepare(draft, blobs, seq=state.next_seq)
         lookup = self.chain.stored if not staged else lambda seq: staged.get(seq) or self.chain.stored(seq)
         if draft.key is not None:
@@ -287,6 +311,8 @@ class Log:
 
     def _check_leaf(self, draft: Draft, expected: int) -> None:
         branch = draft.branch or MAIN
+        if draft.key is not None and self._used_at(draft) is not None:
+            return  # said again after an answer that was lost; the first one moved the leaf itself
         leaf = self.state.leaf(branch)
         if leaf != expected:
             raise LeafMoved(
@@ -295,17 +321,20 @@ class Log:
                 hint="read what was added and decide again",
             )
 
+    def _used_at(self, draft: Draft) -> int | None:
+        """The seq of the event that used this draft's key before."""
+        return self.state.find_key(draft.key or "", kind_of(draft.type, draft.fact), draft.branch or MAIN)
+
     def _same_key(self, draft: Draft, data: Any, lookup: Lookup) -> Event | None:
-        kind = kind_of(draft.type, draft.fact)
-        seq = self.state.find_key(draft.key or "", kind, draft.branch or MAIN)
+        seq = self._used_at(draft)
         if seq is None:
             return None
         first = lookup(seq)
         same = (
             first.type == draft.type
-            and first.data == data
+            and _alike(first.data, data)
             and given(first.surface) == draft.surface
-            and first.sources == _sources(draft.sources)
+            and first.sources == tuple(draft.sources)
             and given(first.about) == draft.about
         )
         if not same:
@@ -392,16 +421,12 @@ def _event(draft: Draft, seq: int, now: int, data: Any) -> Event:
         parent=draft.parent,
         about=UNSET if draft.about is None else draft.about,
         surface=UNSET if draft.surface is None else draft.surface,
-        sources=_sources(draft.sources) if draft.sources else (),
+        sources=tuple(draft.sources),
         key=UNSET if draft.key is None else draft.key,
         fact=draft.fact,
         ignorable=draft.ignorable,
         origin=UNSET if draft.origin is None else draft.origin,
     )
-
-
-def _sources(sources: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(source if isinstance(source, int) else (source[0], source[1]) for source in sources)
 
 
 def _from_inbox(name: str, dropped_at: int, document: bytes) -> Draft:
@@ -422,5 +447,21 @@ def _from_inbox(name: str, dropped_at: int, document: bytes) -> Draft:
     )
 
 
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON; to Python, 1 and true are equal."""
+    return one == other and _in_order(one) == _in_order(other)
+
+
+_in_order = msgspec.json.Encoder(order="deterministic").encode
+
+
 def _name(node: int) -> str:
     return "empty" if node == NONE else str(node)
+
+
+def _in_child() -> None:
+    for log in list(_open_logs):
+        log._lock = threading.RLock()  # a thread that the child does not have may hold it
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -116,7 +116,7 @@ class State:
 
     def surface(self, leaf: int) -> list[int]:
         """The surface at a node, as a fresh list."""
-        for tip in self._tips.values():
+        for tip in list(self._tips.values()):
             if tip.leaf == leaf:
                 return list(tip.surface)
         return self.surfaces.at(self.tree, leaf)[0]
@@ -415,6 +415,10 @@ class State:
         if keys:
             out.keys = {key: seq for key, seq in self.keys.items() if seq < length}
         return out
+
+    def take_back(self, length: int) -> None:
+        """Become the state of the first `length` events, also after an interrupt in the midst of `apply`."""
+        self.__dict__.update(self.prefix(length).__dict__)
 
     def inherit(self, length: int) -> State:
         """The state that a fork of the first `length` events starts from: nothing in it is the fork's own."""

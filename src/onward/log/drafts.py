@@ -1,0 +1,90 @@
+"""Whether a draft's fields are what a line can hold; its data is looked at elsewhere."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from onward.errors import NotLossless, Refused
+from onward.model.event import Draft, Source, Surface
+from onward.model.lossless import INT_MAX, INT_MIN
+
+
+class _Fields(Struct, kw_only=True):
+    """The fields of `Draft` but its data, in the types that a reader of the line wants."""
+
+    type: str
+    time: int | None
+    branch: str | None
+    parent: int | UnsetType | None = UNSET
+    about: int | None
+    surface: Surface | None
+    sources: tuple[Source, ...]
+    key: str | None
+    fact: bool
+    ignorable: bool
+    origin: int | tuple[int, int] | None
+
+
+_NAMES = tuple(field.name for field in msgspec.structs.fields(_Fields))
+
+
+def shaped(draft: Draft, *, seq: int) -> Draft:
+    """The draft with fields of the very types that reading its line would give (lists become tuples, say).
+
+    Structs do not check what they are made from, and a line that no reader accepts would make the log corrupt.
+
+    Args:
+        seq: that the event would get, for the message.
+
+    Raises:
+        Refused: a field is of another type or out of range.
+        NotLossless: a text has an unpaired surrogate.
+    """
+    if _is_plain(draft):
+        return draft
+    given = {name: value for name in _NAMES if (value := getattr(draft, name)) is not UNSET}
+    try:
+        plain = msgspec.to_builtins(given)
+        msgspec.json.encode(plain)
+        fields = msgspec.convert(plain, _Fields)
+    except UnicodeEncodeError as error:
+        raise NotLossless(f"a field has an unpaired surrogate at position {error.start}", seq=seq) from None
+    except (TypeError, OverflowError, msgspec.ValidationError) as error:
+        raise Refused(f"the draft is no event: {error}", seq=seq) from None
+    _check_ranges(fields.time, fields.origin, seq)
+    return Draft(data=draft.data, **{name: getattr(fields, name) for name in _NAMES})
+
+
+def _is_plain(draft: Draft) -> bool:
+    """Whether every field is surely fine: a quick answer for nearly every draft. No says nothing."""
+    type_, time, origin, key, branch, sources = (
+        draft.type,
+        draft.time,
+        draft.origin,
+        draft.key,
+        draft.branch,
+        draft.sources,
+    )
+    return (
+        type(type_) is str
+        and type_.isascii()
+        and (draft.surface is None or draft.surface == "append")
+        and (time is None or (type(time) is int and 0 <= time <= INT_MAX))
+        and (draft.about is None or type(draft.about) is int)
+        and (draft.parent is UNSET or draft.parent is None or type(draft.parent) is int)
+        and (origin is None or (type(origin) is int and 0 < origin <= INT_MAX))
+        and (branch is None or (type(branch) is str and branch.isascii()))
+        and (key is None or (type(key) is str and key.isascii()))
+        and type(draft.fact) is bool
+        and type(draft.ignorable) is bool
+        and (sources == () or (type(sources) is tuple and all(type(source) is int for source in sources)))
+    )
+
+
+def _check_ranges(time: int | None, origin: int | tuple[int, int] | None, seq: int) -> None:
+    if time is not None and not INT_MIN <= time <= INT_MAX:
+        raise Refused(f"the draft is no event: the time {time} has more than 64 bits", seq=seq)
+    file, line = origin if isinstance(origin, tuple) else (0, origin)
+    if line is not None and not (0 <= file <= INT_MAX and 1 <= line <= INT_MAX):
+        raise Refused(f"the draft is no event: lines of a source count from 1, not {origin}", seq=seq)
