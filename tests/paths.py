@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import structs
 
+from builders import event_of
 from onward.model.event import APPEND, Draft, Event
 
 BRACKETS = {
@@ -22,15 +23,7 @@ BRACKETS = {
 def events(drafts: Iterable[Draft], start: int = 0) -> list[Event]:
     """The drafts as the events that a log would hold, numbered from `start`, one second apart."""
     return [
-        Event(
-            seq=seq,
-            type=draft.type,
-            time=draft.time if draft.time is not None else 1_000 * (seq + 1),
-            data=draft.data,
-            about=UNSET if draft.about is None else draft.about,
-            surface=UNSET if draft.surface is None else draft.surface,
-            sources=tuple(draft.sources),
-        )
+        event_of(structs.replace(draft, time=draft.time if draft.time is not None else 1_000 * (seq + 1)), seq)
         for seq, draft in enumerate(drafts, start)
     ]
 

@@ -15,6 +15,15 @@ from onward.model.event import Envelope, Event, SurfaceOp, view
 from onward.model.state import State
 from onward.model.surface import fold
 from onward.model.tree import NONE
+from onward.model.turns import open_brackets
+from paths import BRACKETS
+
+LOG_ONLY = [*BRACKETS.values(), "custom"]
+SESSION_FACTS: list[tuple[str, Any]] = [
+    ("title", {"title": "t"}),
+    ("commit/start", {"id": "c", "first": 0, "last": 0}),
+    ("commit/done", {"id": "c"}),
+]
 
 
 class Model:
@@ -70,7 +79,7 @@ def reference_path(events: list[Event], upto: int, leaf: int) -> list[int]:
             leaves[event.data["name"]] = event.data["node"]
         elif event.type == "branch/delete":
             del leaves[event.data["name"]]
-        elif event.about is msgspec.UNSET and event.type not in ("title",):
+        elif event.about is msgspec.UNSET and event.type not in dict(SESSION_FACTS):
             branch = "main" if event.branch is msgspec.UNSET else event.branch
             parent = leaves[branch] if event.parent is msgspec.UNSET else event.parent
             parents[event.seq] = NONE if parent is None else parent
@@ -144,11 +153,7 @@ def a_log(draw: st.DrawFn) -> Model:
         if what == "append":
             model.user(**on)
         elif what == "log":
-            model.add(
-                draw(st.sampled_from(["turn/start", "turn/end", "step/start", "step/end", "custom"])),
-                {"kind": "k"},
-                **on,
-            )
+            model.add(draw(st.sampled_from(LOG_ONLY)), {"kind": "k"}, **on)
         elif what == "replace" and surface:
             i = draw(st.integers(0, len(surface) - 1))
             j = draw(st.integers(i, len(surface) - 1))
@@ -168,7 +173,7 @@ def a_log(draw: st.DrawFn) -> Model:
         elif what == "fact" and nodes:
             model.add("note", {"text": "n"}, about=draw(st.sampled_from(nodes)))
         elif what == "title":
-            model.add("title", {"title": "t"})
+            model.add(*draw(st.sampled_from(SESSION_FACTS)))
         elif what == "create":
             model.add("branch/create", {"name": f"b{len(model.events)}", "node": draw(st.sampled_from([None, *nodes]))})
         elif what == "move" and nodes:
@@ -206,6 +211,17 @@ def test_the_incremental_fold_equals_a_fold_from_scratch(model: Model):
         if model.state.tree.has_node(event.seq):
             path = reference_path(events, len(events), event.seq)
             assert model.state.surface(event.seq) == reference_surface(events, path)
+
+
+@given(a_log())
+@settings(max_examples=250, deadline=None)
+def test_what_is_open_at_a_node_is_the_same_by_the_index_and_by_the_events_of_its_path(model: Model):
+    for event in model.events:
+        if model.state.tree.has_node(event.seq):
+            found = open_brackets([model.events[seq] for seq in model.state.path(event.seq)])
+            named = {"turn": found.turn, "step": found.step, "compaction": found.compaction}
+            wanted = {name: bracket.seq for name, bracket in named.items() if bracket is not None}
+            assert model.state.open_brackets(event.seq) == wanted
 
 
 @given(a_log(), st.data())
@@ -340,7 +356,7 @@ def test_the_index_of_surfaces_stays_linear_however_many_replaces():
         surface = m.state.surface(m.state.leaf())
         m.summary(SurfaceOp(replace=(surface[0], surface[1])), surface[:2])
         m.user()
-    assert m.state.surfaces.size() < 40 * 200 * 4
+    assert sum(map(len, m.state.surfaces.bases.values())) < 40 * 200 * 4
     leaf = m.state.leaf()
     assert m.state.surfaces.at(m.state.tree, leaf)[0] == m.state.surface(leaf)
     assert m.state.surfaces.at(m.state.tree, leaf)[1] <= 200

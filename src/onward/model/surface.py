@@ -175,7 +175,3 @@ class SurfaceIndex:
         out.ops = {seq: op for seq, op in self.ops.items() if seq < length}
         out.bases = {seq: base for seq, base in self.bases.items() if seq < length}
         return out
-
-    def size(self) -> int:
-        """How many seqs the kept lists hold together; for tests of how the index grows."""
-        return sum(len(base) for base in self.bases.values())
