@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -118,7 +117,7 @@ class Session(View):
             stop: a `threading.Event` or a function; the iteration ends when it is set or true.
         """
         first = self.next_seq if start is None else start
-        for line in follow(self.log.chain.own, first, poll=poll, stop=stop or (lambda: False)):
+        for line in follow(self.log.chain.own, first, poll=poll, stop=stop):
             yield self.log.chain.own_event(line)
 
     # --- appending ----------------------------------------------------------------------------------------------
@@ -274,10 +273,6 @@ class Session(View):
     def put_blob(self, data: bytes) -> str:
         """Store bytes for an image or file block; returns their sha256."""
         return self.log.put_blob(data)
-
-    def attach(self, path: Path) -> str:
-        """Store a file's bytes; returns their sha256."""
-        return self.put_blob(path.read_bytes())
 
     def close(self) -> None:
         """Save a snapshot, release the lock and every file. Idempotent."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 from msgspec import UNSET
 
-from onward.errors import LeaseLost, NotFound, Refused, StorageFailed, Usage
+from onward.errors import LeaseLost, NotFound, OnwardError, Refused, StorageFailed, Usage
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.ids import check_id, new_id
@@ -277,11 +277,10 @@ class Store:
         *,
         project: str | None = None,
         search: str | None = None,
-        trashed: bool = False,
     ) -> list[Row]:
         """The sessions, newest first. `project` = the name or identity of one; `search` = words and "phrases"."""
         self._catch_up()
-        return self.catalogue.rows(tenant=self.tenant, project=project, search=search, trashed=trashed)
+        return self.catalogue.rows(tenant=self.tenant, project=project, search=search)
 
     def find(self, text: str, *, cwd: str | Path | None = None) -> str:
         """The id that a person means.
@@ -326,7 +325,6 @@ class Store:
 
     def refresh_row(self, session: str) -> Row | None:
         """Fold a session again and save its row; None when it cannot be read (`fsck` says why)."""
-        from onward.errors import OnwardError
         from onward.log import opening
 
         try:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onward.model.text import escaped_json, one_line, visible
+from onward.model.text import YEAR_10000, escaped_json, one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
 
-YEAR_10000 = 253_402_300_800_000 - 86_400_000
+DAY = 86_400_000
 
 LONG = 4 << 20
 """Bytes from which on a file is worth a progress bar."""
@@ -57,8 +57,8 @@ def counted(number: int, thing: str) -> str:
 
 def when(milliseconds: int) -> str:
     """Unix milliseconds as local time to the minute."""
-    if not 0 <= milliseconds < YEAR_10000:
-        return "?"  # foreign logs hold times that no calendar has
+    if not 0 <= milliseconds < YEAR_10000 - DAY:  # local time may be ahead
+        return "?"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))
 
 

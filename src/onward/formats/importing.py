@@ -19,6 +19,7 @@ from msgspec import UNSET
 from onward.errors import BadSource, OnwardError
 from onward.formats.chunking import pieces
 from onward.formats.family import spawned
+from onward.formats.known import FORMATS
 from onward.formats.protocol import Family, Format, Put, Reading, SourceInfo, Warning_
 from onward.formats.source import chunks_of, recognise, split, unpacked
 from onward.log.door import Log
@@ -54,13 +55,15 @@ class Imported(NamedTuple):
     warnings: list[Warning_]
 
 
-def import_file(store: Store, path: Path, formats: Sequence[Format], *, progress: Progress | None = None) -> Imported:
+def import_file(
+    store: Store, path: Path, formats: Sequence[Format] = FORMATS, *, progress: Progress | None = None
+) -> Imported:
     """Import a file, or what is new in it since it was imported last.
 
     Args:
         store: where to.
         path: the file.
-        formats: the formats that it may have.
+        formats: the formats that it may have; by default all that are known.
         progress: told how far it is.
 
     Raises:
@@ -84,7 +87,7 @@ def import_file(store: Store, path: Path, formats: Sequence[Format], *, progress
 
 
 def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, progress: Progress | None) -> Imported:
-    file = _describe(path, path.stat().st_size, [])
+    file = _describe(path, path.stat().st_size)
     reading = _read(format_, path, file.bytes, lambda ordinal: ordinal, lambda _: "", None)
     info = reading.info
     if isinstance(format_, Family):
@@ -182,7 +185,7 @@ def _grow(
     with store.open(session_id) as session:
         log = session.log
         old = imported_files(session)[0]
-        file = _describe(path, size, [])
+        file = _describe(path, size)
         _check_stored(log, path, file, old.blobs)
         known = _ordinals(log)
         native = any(
@@ -348,9 +351,9 @@ def _first(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
             return
 
 
-def _describe(path: Path, size: int, known: list[str]) -> SourceFile:
+def _describe(path: Path, size: int) -> SourceFile:
     whole = sha256()
-    blobs = list(known)
+    blobs: list[str] = []
     for piece in _pieces(path, size):
         whole.update(piece)
         blobs.append(sha256(piece).hexdigest())

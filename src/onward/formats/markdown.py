@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from onward.formats.exporting import Exported
 from onward.formats.protocol import Loss
-from onward.model.text import one_line, visible
+from onward.model.text import one_line, utc, visible
 from onward.model.transcript import Entry
 from onward.reading import View
 
@@ -59,9 +58,7 @@ def _page(view: View, entries: list[Entry]) -> Iterator[str]:
 
 
 def _moment(milliseconds: int) -> str:
-    if not 0 <= milliseconds < 253_402_300_800_000:
-        return "unknown"
-    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return utc(milliseconds, "%Y-%m-%d %H:%M:%S UTC")
 
 
 def _code(text: str) -> str:

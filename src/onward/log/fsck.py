@@ -27,6 +27,7 @@ from msgspec import UNSET, Struct, field
 from onward.errors import BlobMissing, NotFound, Refused, StorageFailed
 from onward.log.backend import Backend, Blobs
 from onward.log.lineage import Prefix, opened, survey
+from onward.log.lock import Content
 from onward.log.mend import Mender
 from onward.log.references import may_refer, walk
 from onward.log.survey import Survey
@@ -240,18 +241,11 @@ def _read_index(folder: Path | None) -> array[int] | None:
     return index
 
 
-class _Lock(Struct, frozen=True):
-    number: int
-    nonce: str
-    pid: int
-    host: str
-
-
 def _folder(folder: Path) -> Iterator[Flaw]:
     """What is wrong with the files beside the log."""
     with suppress(FileNotFoundError):
         try:
-            msgspec.json.decode((folder / "writer.lock").read_bytes(), type=_Lock)
+            msgspec.json.decode((folder / "writer.lock").read_bytes(), type=Content)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             yield Flaw("lock", None, None, None, f"writer.lock says nothing that a writer wrote: {error}")
     for path in sorted(folder.iterdir()):

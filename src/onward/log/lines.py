@@ -26,12 +26,12 @@ def seal_header(header: Header) -> tuple[bytes, Header]:
     return line, msgspec.structs.replace(bare, hash=digest.decode())
 
 
-def parse_header(raw: bytes, **where: Any) -> Header:
-    """Read the first line (without newline). The version is looked at before the shape.
+def header_document(raw: bytes, *, oldest: int = 1, **where: Any) -> dict[str, Any]:
+    """The first line (without newline) as a JSON object, of which only type and format version were looked at.
 
     Raises:
         FormatUnsupported: the format is newer than this program.
-        Corrupt: it is no header of a session, or damaged.
+        Corrupt: it is no header of a session, or of a version before `oldest`.
     """
     try:
         seen = _anything.decode(raw)
@@ -40,12 +40,23 @@ def parse_header(raw: bytes, **where: Any) -> Header:
     if not isinstance(seen, dict) or seen.get("type") != "session":
         raise Corrupt("the first line is no session header", line=1, offset=0, **where)
     version = seen.get("format")
-    if type(version) is not int or version < 1:
+    if type(version) is not int or version < oldest:
         raise Corrupt("the header does not say its format version", line=1, offset=0, **where)
     if version > FORMAT:
         raise FormatUnsupported(
             f"this log has format {version}; this program reads up to {FORMAT}", hint="upgrade Onward", **where
         )
+    return seen
+
+
+def parse_header(raw: bytes, **where: Any) -> Header:
+    """Read the first line (without newline). The version is looked at before the shape.
+
+    Raises:
+        FormatUnsupported: the format is newer than this program.
+        Corrupt: it is no header of a session, or damaged.
+    """
+    header_document(raw, **where)
     if sealed(raw, b"") is None:
         raise Corrupt("the header does not have the hash that it ends in", line=1, offset=0, **where)
     try:

@@ -26,7 +26,9 @@ _HOLD = 5.0
 _CONTENT_LIMIT = 1024
 
 
-class _Content(msgspec.Struct, frozen=True):
+class Content(msgspec.Struct, frozen=True):
+    """What a lock file says: the fencing token, a random nonce, and who wrote it."""
+
     number: int
     nonce: str
     pid: int
@@ -232,7 +234,7 @@ def _closing_on_error(fd: int) -> Iterator[None]:
 
 def _say(fd: int, number: int) -> _Said:
     """Write a lock file's content, with a nonce of its own. Raises OSError."""
-    content = _Content(number, secrets.token_hex(8), os.getpid(), socket.gethostname())
+    content = Content(number, secrets.token_hex(8), os.getpid(), socket.gethostname())
     raw = msgspec.json.encode(content) + b"\n"
     if files.pwrite(fd, raw, 0) != len(raw):
         raise OSError(ENOSPC, "the lock could not be written")
@@ -261,9 +263,9 @@ def _read_path(path: str) -> bytes:
         return b""
 
 
-def _parse(raw: bytes) -> _Content | None:
+def _parse(raw: bytes) -> Content | None:
     try:
-        return msgspec.json.decode(raw, type=_Content)
+        return msgspec.json.decode(raw, type=Content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 

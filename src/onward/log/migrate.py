@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from onward.errors import Corrupt, FormatUnsupported, StorageFailed
+from onward.errors import Corrupt, StorageFailed
 from onward.log.backend import Backend
+from onward.log.lines import header_document
 from onward.model.event import FORMAT, HASH_TAIL, encode, seal, sealed
 
 Document = dict[str, Any]
@@ -71,17 +72,7 @@ def version_of(raw: bytes, **where: Any) -> int:
         FormatUnsupported: it is newer than this program.
         Corrupt: the line is no header.
     """
-    try:
-        seen: Any = _json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Corrupt(f"the first line is no session header: {error}", line=1, offset=0, **where) from None
-    version = seen.get("format") if isinstance(seen, dict) and seen.get("type") == "session" else None
-    if type(version) is not int or version < oldest():
-        raise Corrupt("the header does not say a format version that ever was", line=1, offset=0, **where)
-    if version > FORMAT:
-        raise FormatUnsupported(
-            f"the log has format {version}; this program reads up to {FORMAT}", hint="upgrade Onward", **where
-        )
+    version: int = header_document(raw, oldest=oldest(), **where)["format"]
     return version
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from onward.log import migrate
+from onward.log.lines import first_seq_of
 from onward.log.wreck import CHUNK, Flaw, Kept, Left, Read, Wreck, claimed, physical
 from onward.model.event import FORMAT, Header, sealed
 
@@ -58,8 +58,8 @@ class Survey:
         if self.unsupported:
             self._flaw("unsupported", f"the log has format {self.version}; this program reads up to {FORMAT}: upgrade")
             return
-        if self.header is not None and self.header.parent is not UNSET:
-            self.first_seq = self.header.parent.seq + 1
+        if self.header is not None:
+            self.first_seq = first_seq_of(self.header)
         end, previous = len(raw) + 1, raw[-18:-2]
         if problem is not None:
             self._flaw("header", problem)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
+
+YEAR_10000 = 253_402_300_800_000
+"""Unix milliseconds. Some foreign logs hold times that no calendar has."""
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡"}
 _ESCAPED = [
@@ -21,6 +25,13 @@ _SAFE_LINES = {code: shown for code, shown in _SAFE.items() if code not in (0x09
 _SPACE = re.compile(r"\s+")
 
 _IN_JSON = re.compile("[\x7f" + "".join(map(chr, _ESCAPED)) + "]")
+
+
+def utc(milliseconds: int, form: str) -> str:
+    """Unix milliseconds in UTC, written in strftime's `form`; `unknown` for a time that no calendar has."""
+    if not 0 <= milliseconds < YEAR_10000:
+        return "unknown"
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).strftime(form)
 
 
 def visible(text: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from onward.model.event import Event
 from onward.model.messages import Model, Usage
+from onward.model.text import utc
 from onward.model.turns import infer_turns
 
 OPERATIONS: dict[str, str] = {
@@ -29,8 +29,6 @@ OPERATIONS: dict[str, str] = {
 
 USAGE_TYPES = frozenset(OPERATIONS)
 """Types whose data may have `usage`."""
-
-_YEAR_10000 = 253_402_300_800_000
 
 By = Literal["turn", "model", "day", "operation"]
 
@@ -116,7 +114,7 @@ class Ledger:
         if found is None:
             return
         operation, model, _ = found
-        key = Key(operation, _day(event.time), model.provider, model.name, turn)
+        key = Key(operation, utc(event.time, "%Y-%m-%d"), model.provider, model.name, turn)
         self.rows[key] = self.rows.get(key, Totals()).and_reported(event.data["usage"])
 
     @property
@@ -157,9 +155,3 @@ def turns_of(path: Sequence[Event]) -> dict[int, int]:
         if at < len(turns) and turns[at].start <= event.seq:
             places[event.seq] = turns[at].start
     return places
-
-
-def _day(time: int) -> str:
-    if not 0 <= time < _YEAR_10000:
-        return "unknown"  # some foreign logs hold times that no calendar has
-    return datetime.fromtimestamp(time / 1000, tz=UTC).strftime("%Y-%m-%d")
