@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +26,9 @@ from onward.errors import (
     ReadOnly,
     Refused,
 )
+from onward.errors import Usage as UsageError
 from onward.log.door import check_known
+from onward.model import snapshot
 from onward.model.messages import Image, Text, ToolCall
 
 Make = Callable[..., Store]
@@ -597,3 +600,110 @@ def test_what_became_of_the_parent_behind_the_cut_does_not_matter_to_a_fork(tmp_
                     assert said(child)[:3] == ["a", "b", "mine"]
                     with pytest.raises(Corrupt):
                         again.open("p", write=False)
+
+
+def test_a_lost_blob_breaks_neither_closing_nor_appending_nor_the_listing(tmp_path: Path):
+    with Store(tmp_path) as store:
+        store.create(id="other").close()
+        with store.create(id="s") as session:
+            session.set_title("t" * 20_000)
+            session.user("u" * 20_000)
+            path = store.backend.locate("s").path
+            assert path is not None
+            shutil.rmtree(path.parent / "blobs")
+            session.append(Draft(type="turn/start"), *[user("x")] * 600)
+            session.append(Draft(type="turn/end", data={"reason": "completed"}))
+        assert "other" in [row.session for row in store.sessions()]
+        with store.open("s") as again:
+            assert again.next_seq == 605
+
+
+def test_closing_a_session_whose_folder_is_gone_lets_go_of_it(tmp_path: Path):
+    with Store(tmp_path) as store:
+        session = store.create(id="s")
+        session.user("a")
+        shutil.rmtree(tmp_path / "local" / "sessions")
+        session.close()
+        assert session.log.finished
+
+
+def test_a_relative_home_stays_where_it_was_when_the_program_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    with Store("home", sync="never") as store, store.create(id="s") as session:
+        session.user("a")
+        monkeypatch.chdir("sub")
+        session.user("b" * 20_000)
+        assert len(said(session)) == 2
+    assert list(tmp_path.glob("sub/*")) == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"cwd": "/tmp/\udcff"}, {"agent": "\ud800"}, {"lineage": {"a": float("nan")}}, {"lineage": {"a": (1,)}}]
+)
+def test_a_header_that_json_cannot_hold_is_refused_and_leaves_nothing(make: Make, fields: dict[str, Any]):
+    store = make()
+    with pytest.raises(NotLossless):
+        store.create(id="s", **fields)
+    assert list(store.backend.sessions()) == []
+
+
+def test_a_fork_that_could_not_be_made_leaves_nothing(make: Make, monkeypatch: pytest.MonkeyPatch):
+    store = make()
+    with store.create(id="s") as session:
+        session.user("a")
+        for detach in (False, True):
+            with monkeypatch.context() as patch:
+                patch.setattr("onward.forking.first_lines", lambda node, ends: [user("x", branch="none")])
+                with pytest.raises(Refused):
+                    session.fork(id="c", detach=detach)
+            session.fork(id="c", detach=detach).close()
+            store.delete("c")
+            store.purge()
+    with store.open("s", write=False) as orphan:
+        store.delete("s")
+        store.purge()
+        with pytest.raises(Corrupt):
+            orphan.fork(id="c")
+    assert list(store.backend.sessions()) == []
+
+
+def test_a_flipped_bit_in_a_snapshot_is_noticed(tmp_path: Path):
+    with Store(tmp_path) as store, store.create(id="s") as session:
+        for number in range(50):
+            session.user(str(number))
+    database = sqlite3.connect(tmp_path / "local" / "onward.db")
+    (whole,) = database.execute("select state from snapshot").fetchone()
+    for at in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        assert snapshot.load(bytes(damaged)) is None
+    database.execute("update snapshot set state = ?", (bytes(damaged),))
+    database.commit()
+    database.close()
+    with Store(tmp_path) as store, store.open("s", write=False) as again:
+        assert again.surface == list(range(1, 51))
+
+
+@pytest.mark.parametrize("thing", ["folder", "pipe"])
+def test_what_is_no_file_in_the_inbox_is_set_aside_and_stops_nobody(tmp_path: Path, thing: str):
+    with Store(tmp_path) as store, store.create(id="s") as session:
+        session.user("a")
+        path = store.backend.locate("s").path
+        assert path is not None
+        inbox = path.parent / "inbox"
+        inbox.mkdir(exist_ok=True)
+        name = inbox / "0000000000001-00000000-0000-7000-8000-000000000000.json"
+        name.mkdir() if thing == "folder" else os.mkfifo(name)
+        session.user("b")
+        assert said(session) == ["a", "b"]
+        assert not name.exists()
+        assert (inbox / "refused" / name.name).exists()
+
+
+def test_no_home_directory_at_all_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ONWARD_HOME", "~nobody-of-this-name/x")
+    with pytest.raises(UsageError):
+        Store()

@@ -276,8 +276,10 @@ class Session(View):
 
     def close(self) -> None:
         """Save a snapshot, release the lock and every file. Idempotent."""
-        self._store.closing(self.log)
-        self.log.close()
+        try:
+            self._store.closing(self.log)
+        finally:
+            self.log.close()
 
 
 def _message(role: str, content: str | Message) -> dict[str, Any]:

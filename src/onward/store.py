@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 from msgspec import UNSET
 
-from onward.errors import LeaseLost, NotFound, OnwardError, Refused, StorageFailed, Usage
+from onward.errors import NotFound, OnwardError, Refused, Usage
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.ids import check_id, new_id
@@ -33,13 +33,16 @@ SNAPSHOT_EVERY = 512
 
 
 def default_home() -> Path:
-    """`$ONWARD_HOME`, else the platform's data directory."""
+    """`$ONWARD_HOME`, else the platform's data directory. Raises Usage where there is none."""
     home = os.environ.get("ONWARD_HOME")
-    if home:
-        return Path(home).expanduser()
-    from platformdirs import user_data_path
+    try:
+        if home:
+            return Path(home).expanduser()
+        from platformdirs import user_data_path
 
-    return user_data_path("onward", appauthor=False)
+        return user_data_path("onward", appauthor=False)
+    except RuntimeError as error:  # neither $HOME nor the user database knows a home directory
+        raise Usage(f"there is no place for sessions: {error}", hint="set ONWARD_HOME to an absolute path") from None
 
 
 def now_ms() -> int:
@@ -83,7 +86,8 @@ class Store:
         if backend is None:
             from onward.log.jsonl_backend import JsonlBackend
 
-            root = Path(home) if home is not None else default_home()
+            # Absolute, because a program may change its directory while sessions are open.
+            root = (Path(home) if home is not None else default_home()).absolute()
             self.backend: Backend = JsonlBackend(root, tenant)
             self.catalogue = Catalogue(root / tenant / "onward.db")
         else:
@@ -229,7 +233,8 @@ class Store:
             log.append(first_lines(point.node, ends), native=False)
             log.sync()
         except BaseException:
-            child.close()
+            log.close()
+            self.discard(child.id)
             raise
         return child
 
@@ -244,6 +249,7 @@ class Store:
             copy_events(parent.log.chain, at + 1, log)
         except BaseException:
             log.close()
+            self.discard(header.id)
             raise
         return log
 
@@ -329,23 +335,24 @@ class Store:
 
         try:
             log = opening.read(self.backend, session, catalogue=self.catalogue, clock=self.clock)
+            try:
+                return self.save(log)
+            finally:
+                log.close()
         except OnwardError:
             return None
-        try:
-            return self.save(log)
-        finally:
-            log.close()
 
     # --- the catalogue ------------------------------------------------------------------------------------------
 
     def save(self, log: Log, *, with_snapshot: bool = True) -> Row:
         """Write a session's row, and its snapshot, to the catalogue."""
-        row = self.row_of(log)
-        snapshot = None
-        if with_snapshot:
-            state, digest = log.dump()
-            ledger = msgspec.json.encode(log.totals)
-            snapshot = Snapshot(log.state.next_seq, digest, row.size, state, ledger)
+        with log.still():
+            row = self.row_of(log)
+            snapshot = None
+            if with_snapshot:
+                state, digest = log.dump()
+                ledger = msgspec.json.encode(log.totals)
+                snapshot = Snapshot(log.state.next_seq, digest, row.size, state, ledger)
         if self.catalogue.put(row, snapshot) and snapshot is not None:
             log.saved = snapshot.next_seq
         return row
@@ -369,7 +376,7 @@ class Store:
             cwd=given(header.cwd),
             path="" if found.path is None else str(found.path),
             created=header.created,
-            updated=log.chain.event(state.next_seq - 1).time if state.next_seq > 0 else header.created,
+            updated=log.chain.stored(state.next_seq - 1).time if state.next_seq > 0 else header.created,
             turns=view.count_turns(),
             messages=state.messages(),
             tokens=log.totals.total,
@@ -388,18 +395,23 @@ class Store:
     def note_turn_end(self, log: Log) -> None:
         """A turn ended: when enough is new, the row and the snapshot are brought up to date."""
         if log.unsaved >= max(SNAPSHOT_EVERY, log.state.next_seq // 8):
-            self.save(log)
+            self._try_to_save(log, with_snapshot=True)
 
     def closing(self, log: Log) -> None:
         """A session is about to close."""
         if log.writer is None or log.unsaved == 0 or log.finished:
             return
+        # A snapshot costs as much as the log is long. A few events behind the last one (or behind the cut of a
+        # fork, whose parent has one) are folded faster than it is written.
+        enough = log.unsaved >= SNAPSHOT_EVERY or log.state.next_seq < SNAPSHOT_EVERY
+        self._try_to_save(log, with_snapshot=enough)
+
+    def _try_to_save(self, log: Log, *, with_snapshot: bool) -> None:
         try:
-            # A snapshot costs as much as the log is long. A few events behind the last one (or behind the cut of a
-            # fork, whose parent has one) are folded faster than it is written.
-            self.save(log, with_snapshot=log.unsaved >= SNAPSHOT_EVERY or log.state.next_seq < SNAPSHOT_EVERY)
-        except (LeaseLost, StorageFailed):
-            # The writer is finished, which its last append has said. What the catalogue has is older, not wrong.
+            self.save(log, with_snapshot=with_snapshot)
+        except OnwardError:
+            # The session is gone, or a blob of its title is: what was appended stands all the same, and what the
+            # catalogue has is older, not wrong.
             return
 
     # --- the rest -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from contextlib import suppress
 
 from onward.errors import InvalidId, Refused
@@ -86,9 +87,15 @@ class FileInbox:
                 return []
             for name in names:
                 with suppress(FileNotFoundError):  # another writer that took over has done it
-                    found.append((name, time_of(name), files.read_file(f"{self._folder}/{name}")))
+                    found.append((name, time_of(name), self._document(name)))
             self._seen = stamp if telling else -1
         return found
+
+    def _document(self, name: str) -> bytes:
+        path = f"{self._folder}/{name}"
+        if not stat.S_ISREG(files.stat(path).st_mode):
+            return b""  # a folder or a pipe is no document; the door refuses this, and it is put aside
+        return files.read_file(path)
 
     def done(self, name: str) -> None:
         """See `Inbox.done`."""

@@ -10,6 +10,7 @@ import msgspec
 
 from onward.errors import Corrupt, FormatUnsupported
 from onward.model.event import FORMAT, HASH_TAIL, Header, decode_header, encode, seal, sealed
+from onward.model.lossless import guard
 
 LINK = 19
 """Bytes before a line that end the line before it: its hash (16), `"}` and the newline."""
@@ -20,8 +21,15 @@ _anything = msgspec.json.Decoder()
 
 
 def seal_header(header: Header) -> tuple[bytes, Header]:
-    """The header's line without newline, and the header with its hash."""
+    """The header's line without newline, and the header with its hash.
+
+    Raises:
+        NotLossless: something in it is not JSON, e.g. a directory's name that is no Unicode.
+    """
     bare = msgspec.structs.replace(header, hash="")
+    # The lineage by itself: as a part of the struct a tuple or NaN in it would seem to be a list or null.
+    guard(msgspec.to_builtins(msgspec.structs.replace(bare, lineage=msgspec.UNSET)))
+    guard(bare.lineage if isinstance(bare.lineage, dict) else None)
     line, digest = seal(encode(bare), b"")
     return line, msgspec.structs.replace(bare, hash=digest.decode())
 

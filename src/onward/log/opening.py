@@ -34,6 +34,7 @@ def create(backend: Backend, header: Header, *, clock: Clock, sync: Sync, inheri
         return Log(backend, chain, state, Totals(), clock=clock, sync=sync, writer=writer)
     except BaseException:
         writer.close()
+        backend.discard(header.id)
         raise
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -18,8 +19,12 @@ from onward.model.state import State
 from onward.model.surface import SurfaceIndex
 from onward.model.tree import Tree
 
-VERSION = 2
+VERSION = 3
 """Raise whenever the fold or this layout changes."""
+
+
+_DIGEST = 16
+"""Bytes before the snapshot that tell whether it is as it was saved."""
 
 
 class _Saved(Struct, array_like=True):
@@ -81,11 +86,16 @@ def dump(state: State) -> bytes:
         keys=[(branch, key, seq) for (branch, key), seq in state.keys.items()],
         tips=tips,
     )
-    return msgspec.msgpack.encode(saved)
+    data = msgspec.msgpack.encode(saved)
+    return blake2b(data, digest_size=_DIGEST).digest() + data
 
 
 def load(data: bytes) -> State | None:
-    """The state that `dump` saved; None when the bytes are of another version or are no snapshot."""
+    """The state that `dump` saved; None when the bytes are of another version, damaged or no snapshot."""
+    digest, data = data[:_DIGEST], data[_DIGEST:]
+    # Most parts are unpacked long after this, when nobody could fold the log instead.
+    if blake2b(data, digest_size=_DIGEST).digest() != digest:
+        return None
     try:
         saved = _decoder.decode(data)
     except (msgspec.DecodeError, ValueError):
