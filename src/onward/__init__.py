@@ -15,40 +15,59 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from onward import errors
+    from onward.aio import AsyncStore
     from onward.errors import OnwardError
+    from onward.formats.importing import import_file
     from onward.log.memory import MemoryBackend
     from onward.model.event import APPEND, Draft, Event, replace, view
-    from onward.model.messages import Message, Model, Usage
+    from onward.model.messages import Image, Message, Model, Reasoning, Text, ToolCall, Usage
+    from onward.reading import View
     from onward.session import Session
     from onward.store import Store
 
 _PLACES = {
+    "AsyncStore": "onward.aio",
     "OnwardError": "onward.errors",
+    "import_file": "onward.formats.importing",
     "MemoryBackend": "onward.log.memory",
     "APPEND": "onward.model.event",
     "Draft": "onward.model.event",
     "Event": "onward.model.event",
     "replace": "onward.model.event",
     "view": "onward.model.event",
+    "Image": "onward.model.messages",
     "Message": "onward.model.messages",
     "Model": "onward.model.messages",
+    "Reasoning": "onward.model.messages",
+    "Text": "onward.model.messages",
+    "ToolCall": "onward.model.messages",
     "Usage": "onward.model.messages",
+    "View": "onward.reading",
     "Session": "onward.session",
     "Store": "onward.store",
 }
 
 __all__ = [
     "APPEND",
+    "AsyncStore",
     "Draft",
     "Event",
+    "Image",
     "MemoryBackend",
     "Message",
     "Model",
     "OnwardError",
+    "Reasoning",
     "Session",
     "Store",
+    "Text",
+    "ToolCall",
     "Usage",
+    "View",
     "__version__",
+    "errors",
+    "import_file",
     "replace",
     "view",
 ]
@@ -56,9 +75,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Names are fetched when they are used, so that `import onward` costs nothing.
+    from importlib import import_module
+
+    if name == "errors":
+        return import_module("onward.errors")
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'onward' has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(place), name)
