@@ -348,6 +348,22 @@ def test_a_fork_inherits_everything_but_keys_and_writers():
     assert child.surface(0) == [0]
 
 
+@pytest.mark.parametrize("count", [254, 255, 256, 5_000])
+def test_a_summary_of_any_number_of_messages_is_counted_right(count: int):
+    m = Model()
+    m.user()
+    said = {"role": "user", "blocks": [{"type": "text", "text": "x"}]}
+    summary = {"messages": [said] * count}
+    m.add("compaction/summary", summary, surface=SurfaceOp(replace=(0, 0)), sources=(0,))
+    m.user()
+    assert m.state.messages() == count + 1
+    again = snapshot.load(snapshot.dump(m.state))
+    assert again is not None
+    surface = again.surface(2)
+    m.add("context/edit", {"target": 2, "message": None}, surface=SurfaceOp(replace=(2, 2)), sources=(2,))
+    assert m.state.messages() == count and again.prefix(2).messages() == count and surface == [1, 2]
+
+
 def test_the_index_of_surfaces_stays_linear_however_many_replaces():
     m = Model()
     for _ in range(200):

@@ -38,6 +38,7 @@ class _Saved(Struct, array_like=True):
     views: dict[int, bytes]
     bases: dict[int, bytes]
     weights: bytes
+    heavy: dict[int, int]
     leaves: dict[str, int]
     active: str
     marks: list[Mark]
@@ -73,6 +74,7 @@ def dump(state: State) -> bytes:
         views={seq: _pack(array("q", op)) for seq, op in state.surfaces.ops.items() if isinstance(op, list)},
         bases={seq: _pack(base) for seq, base in state.surfaces.bases.items()},
         weights=_squeeze(state.weights),
+        heavy=state.heavy,
         leaves=state.branches.leaves,
         active=state.branches.active,
         marks=state.branches.marks,
@@ -143,6 +145,7 @@ _PARTS: dict[str, Callable[[_Saved], Any]] = {
     "tree": _tree,
     "surfaces": _surfaces,
     "weights": lambda saved: _unsqueeze(saved.weights),
+    "heavy": lambda saved: saved.heavy,
     "facts": lambda saved: {type_: _unpack(seqs) for type_, seqs in saved.facts.items()},
     "brackets": lambda saved: _unpack(saved.brackets),
     "bracket_codes": lambda saved: _unsqueeze(saved.bracket_codes),

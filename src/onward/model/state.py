@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -37,6 +37,9 @@ UNINDEXED = frozenset({"assistant/partial"})
 MAX_KEY = 512
 MAX_BRANCH = 200
 _BRANCH_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
+
+HEAVY = 255
+"""A node that projects to this many messages or more has its number in `State.heavy`; one byte does for the others."""
 
 Lookup = Callable[[int], Event]
 """Reads an earlier event of the same log, its data as stored."""
@@ -74,6 +77,7 @@ class State:
         own_from: seq of the first own event; those before it are inherited.
         tree, surfaces, branches: the indexes.
         facts: type -> seqs of the facts of that type, ascending (`UNINDEXED` types left out).
+        weights, heavy: how many messages each node projects to.
         brackets, bracket_codes: seqs of every bracket, ascending, and its place in `BRACKETS`.
         prompts: seqs of user messages that a person wrote.
         usage: seqs of the events that may carry usage.
@@ -89,6 +93,7 @@ class State:
         self.tree = Tree()
         self.surfaces = SurfaceIndex()
         self.weights = bytearray()
+        self.heavy: dict[int, int] = {}
         self.branches = Branches()
         self.facts: dict[str, array[int]] = {}
         self.brackets: array[int] = array("q")
@@ -227,7 +232,7 @@ class State:
             op = resolve(env.surface, seq, tip.surface, self.tree.path(parent), self.surfaces.carries, env.sources)
             if env.type == "tool/result" and isinstance(op, tuple):
                 self._check_result_swap(env, data, tip.surface, op, lookup)
-        return Planned(env, data, Kind.NODE, branch, parent, op, min(project.count(env.type, data), 255))
+        return Planned(env, data, Kind.NODE, branch, parent, op, project.count(env.type, data))
 
     def _check_result_swap(
         self, env: Envelope | Event, data: Any, surface: list[int], op: tuple[int, int], lookup: Lookup
@@ -304,7 +309,9 @@ class State:
             self.tree.add_fact()
             self.surfaces.carries.append(0)
             self._apply_fact(planned)
-        self.weights.append(planned.messages)
+        self.weights.append(min(planned.messages, HEAVY))
+        if planned.messages >= HEAVY:
+            self.heavy[seq] = planned.messages
         code = _BRACKET_CODE.get(type_)
         if code is not None:
             self.brackets.append(seq)
@@ -327,8 +334,7 @@ class State:
         else:
             self.surfaces.ops[seq] = op
             tip.surface = step(tip.surface, seq, op)
-            weights = self.weights
-            tip.messages = sum(weights[node] for node in tip.surface if node != seq)
+            tip.messages = self._weigh(node for node in tip.surface if node != seq)
             if seq in tip.surface:
                 tip.messages += planned.messages
         tip.leaf = seq
@@ -359,9 +365,14 @@ class State:
         tip = self._tips.get(branch)
         if tip is None or tip.leaf != leaf:
             surface, since = self.surfaces.at(self.tree, leaf)
-            tip = Tip(leaf, surface, since, sum(self.weights[seq] for seq in surface))
+            tip = Tip(leaf, surface, since, self._weigh(surface))
             self._tips[branch] = tip
         return tip
+
+    def _weigh(self, nodes: Iterable[int]) -> int:
+        """How many messages nodes project to together."""
+        weights, heavy = self.weights, self.heavy
+        return sum(heavy[node] if weights[node] == HEAVY else weights[node] for node in nodes)
 
     def set_tip(self, branch: str, surface: list[int], messages: int) -> None:
         """Say what the surface at a branch's leaf is; for snapshots, which know it already."""
@@ -401,6 +412,7 @@ class State:
         out.tree = self.tree.prefix(length)
         out.surfaces = self.surfaces.prefix(length)
         out.weights = self.weights[:length]
+        out.heavy = {seq: count for seq, count in self.heavy.items() if seq < length}
         out.branches = self.branches.prefix(length, out.tree)
         for type_, seqs in self.facts.items():
             cut = bisect_right(seqs, length - 1)
