@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -707,3 +708,26 @@ def test_no_home_directory_at_all_is_said_in_a_sentence(monkeypatch: pytest.Monk
     monkeypatch.setenv("ONWARD_HOME", "~nobody-of-this-name/x")
     with pytest.raises(UsageError):
         Store()
+
+
+def test_forks_of_forks_open_without_the_catalogue_and_with_few_files(tmp_path: Path):
+    depth = 80
+    with Store(tmp_path, sync="never") as store:
+        session = store.create(id="f0")
+        session.user("0")
+        for number in range(1, depth + 1):
+            child = session.fork(id=f"f{number}")
+            child.user(str(number))
+            session.close()
+            session = child
+        session.close()
+    for derived in (tmp_path / "local").glob("onward.db*"):
+        derived.unlink()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened = len(list(Path("/dev/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 2 * depth + 40, hard))
+    try:
+        with Store(tmp_path, sync="never") as store, store.open(f"f{depth}", write=False) as again:
+            assert said(again) == [str(number) for number in range(depth + 1)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

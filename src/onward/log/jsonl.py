@@ -148,6 +148,13 @@ class JsonlPrefix(JsonlReader):
             at += len(block)
         raise self._corrupt(f"the log ends before seq {stop}", size)
 
+    def _entries(self, first: int, count: int) -> array[int]:
+        """Without keeping the index open: forks of forks have many of these, and a process may open only so many."""
+        try:
+            return super()._entries(first, count)
+        finally:
+            self._index.close()
+
     def head(self) -> Head:
         """See `LogReader.head`; it never moves."""
         if self._dead is not None:

@@ -7,10 +7,11 @@ from contextlib import closing
 import msgspec
 from msgspec import UNSET
 
+from onward.errors import Corrupt
 from onward.log import loading
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue
-from onward.log.chain import Chain
+from onward.log.chain import MAX_DEPTH, Chain
 from onward.log.door import Clock, Log
 from onward.log.protocol import LogReader, Sync
 from onward.model import snapshot
@@ -85,21 +86,41 @@ def write(
 
 
 def inherited_state(backend: Backend, cut: Cut, catalogue: Catalogue | None) -> State:
-    """The state that a fork of `cut` starts from."""
-    if cut.seq < 0:
-        return State()
-    # No Log, only its state: a deleted session, to which nothing can be appended, has a state too.
-    with closing(backend.reader(cut.session, trashed=True)) as reader:
-        whole = Chain(backend, cut.session, reader)
-        with closing(whole):
-            warm = _warm(whole, catalogue)
-        if warm is not None and warm[0].next_seq > cut.seq:
-            return warm[0].inherit(cut.seq + 1)
-    # Folding stops at the cut: what the ancestor did after it, or what became of it there, does not matter.
-    with closing(backend.reader(cut.session, trashed=True, stop=cut.seq + 1)) as reader:
-        chain, state, _, _ = _folded(backend, cut.session, reader, None, True)
-        chain.close()
-        return state.inherit(cut.seq + 1)
+    """The state that a fork of `cut` starts from.
+
+    One ancestor after the other, so that forks of forks, however many, need no more files open than one chain does.
+    """
+    state, cuts = _nearest_saved(backend, cut, catalogue)
+    for each in reversed(cuts):
+        # Folding stops at the cut: what the ancestor did after it, or what became of it there, does not matter.
+        with (
+            closing(backend.reader(each.session, trashed=True, stop=each.seq + 1)) as reader,
+            closing(Chain(backend, each.session, reader)) as chain,
+        ):
+            loading.fold(chain, state, Totals())
+        state = state.inherit(each.seq + 1)
+    return state
+
+
+def _nearest_saved(backend: Backend, cut: Cut, catalogue: Catalogue | None) -> tuple[State, list[Cut]]:
+    """The state at the nearest ancestor with a snapshot (else the empty one), and the cuts to fold, nearest first."""
+    cuts: list[Cut] = []
+    while cut.seq >= 0:
+        # No Log, only its state: a deleted session, to which nothing can be appended, has a state too.
+        with closing(backend.reader(cut.session, trashed=True)) as reader:
+            if catalogue is not None and catalogue.snapshot(cut.session) is not None:
+                with closing(Chain(backend, cut.session, reader)) as whole:
+                    warm = _warm(whole, catalogue)
+                if warm is not None and warm[0].next_seq > cut.seq:
+                    return warm[0].inherit(cut.seq + 1), cuts
+            parent = reader.header.parent
+        cuts.append(cut)
+        if not isinstance(parent, Cut):
+            break
+        if len(cuts) > MAX_DEPTH:
+            raise Corrupt("the session's ancestors form a cycle", session=cut.session)
+        cut = parent
+    return State(), cuts
 
 
 def _folded(
