@@ -7,6 +7,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,7 +101,9 @@ def check(log: Log, kept: bytes | None = None) -> Rendered:
     by_pi = [entry for entry in map(json.loads, filter(_parses, rendered.lines)) if "parentId" in entry]
     if by_pi and log.state.leaf() != NONE:
         ids = [entry["id"] for entry in by_pi]
-        assert len(set(ids)) == len(ids)
+        read = map(json.loads, filter(_parses, (kept or b"").splitlines()))
+        old_ids = [entry["id"] for entry in read if "parentId" in entry]
+        assert len(set(ids)) - len(set(old_ids)) == len(ids) - len(old_ids), "no new id is taken already"
         assert all(entry["parentId"] is None or entry["parentId"] in ids[:i] for i, entry in enumerate(by_pi))
         assert [t for t in pi_context(by_pi, ids[-1]) if t] == [t for _, t in shown(log) if t]
     return rendered
@@ -435,6 +438,53 @@ def test_moving_back_to_an_imported_node_makes_it_the_leaf():
     rendered = check(log, source)
     last = entries(rendered)[-1]
     assert (last["type"], last["parentId"]) == ("session_info", "n")
+
+
+def nameless(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in ("id", "parentId")}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [user("1", None, "a"), user("2", "1", "b"), user("1", "2", "c")],
+        [user("1", None, "a"), {**user("2", "1", "b"), "id": None}],
+        [nameless(user("", None, "a")), nameless(user("", None, "b"))],
+        [user("1", None, "a"), compaction("1", "1", "1")],
+        [user("1", None, "a"), user("2", "1", "b"), name("1", "2", "N")],
+        [user("1", None, "a"), {**user("2", "1", "b"), "id": None}, nameless(model("", None))],
+    ],
+    ids=["id-again", "id-null", "no-ids", "compaction", "fact", "fact-below"],
+)
+@pytest.mark.parametrize(
+    "drafts",
+    [
+        [b.user("new"), b.assistant("reply")],
+        [Draft(type="model/selected", data={"model": {"provider": "p", "name": "m"}})],
+        [Draft(type="title", data={"title": "T"})],
+    ],
+    ids=["talk", "model", "title"],
+)
+def test_what_follows_an_entry_without_an_id_of_its_own_hangs_on_copies(records: list[Any], drafts: list[Draft]):
+    source = file_of(head(), *records)
+    log = load(source)
+    about = log.state.leaf()
+    for draft in drafts:
+        log.add(msgspec.structs.replace(draft, about=about) if draft.type == "model/selected" else draft)
+    rendered = check(log, source)
+    assert bytes_of(rendered).startswith(source)
+    written = entries(rendered)[len(records) :]
+    ids = [record["id"] for record in records if record.get("id")]
+    assert all(ids.count(entry["parentId"]) < 2 for entry in written)
+    assert len({entry["id"] for entry in written} - set(ids)) == len(written)
+
+
+def test_a_label_on_an_entry_without_an_id_of_its_own_is_named_as_lost():
+    source = file_of(head(), user("1", None, "a"), user("1", "1", "b"), user("2", None, "c"))
+    log = load(source)
+    log.add(Draft(type="label", data={"label": "L"}, about=1))
+    rendered = export(log, source)
+    assert [what for seq, what in rendered.loss if seq == 3] == ["a label on an event for which Pi has no entry"]
 
 
 def old(record: dict[str, Any]) -> dict[str, Any]:

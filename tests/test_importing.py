@@ -145,6 +145,61 @@ def test_a_file_that_no_longer_begins_as_it_did_is_a_new_session(store: Store, s
     assert import_file(store, source, FORMATS).session == second.session
 
 
+def test_a_file_that_was_replaced_is_still_known_after_the_former_session_went_on(store: Store, source: Path):
+    source.write_bytes(lines(HEADER, *TALK))
+    first = import_file(store, source, FORMATS)
+    source.write_bytes(lines(HEADER, entry("z", None, "another")))
+    second = import_file(store, source, FORMATS)
+    with store.open(first.session) as session:
+        session.user("native")
+    again = import_file(store, source, FORMATS)
+    assert (again.session, again.new) == (second.session, 0)
+    source.write_bytes(lines(HEADER, *TALK, entry("c", "b", "three")))
+    assert import_file(store, source, FORMATS).session == first.session, "the file is the first one's again, and grew"
+
+
+def test_a_last_entry_above_every_message_leaves_the_context_empty(store: Store, source: Path):
+    name = {"type": "session_info", "id": "n", "parentId": None, "timestamp": HEADER["timestamp"], "name": "N"}
+    source.write_bytes(lines(HEADER, *TALK, name))
+    done = import_file(store, source, FORMATS)
+    assert done.messages == 0
+    with store.open(done.session) as session:
+        assert said(session) == [] and said(session.view(node=1)) == ["one", "two"]
+        assert export(session, session.view(), PI).data == source.read_bytes()
+        session.user("a new beginning")
+        source.with_name("out.jsonl").write_bytes(export(session, session.view(), PI).data)
+    again = import_file(store, source.with_name("out.jsonl"), FORMATS)
+    with store.open(again.session, write=False) as session:
+        assert said(session) == ["a new beginning"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"createdAt": 2**63},
+        {"createdAt": 10**40},
+        {"seedLength": 2**64},
+        {"parentSession": "\ud800"},
+        {"parentSession": {"\ud800": [-0.0]}},
+        {"delegationDepth": -0.0},
+        {"cwd": "/" + "long" * 2000},
+        {"cwd": "/w\0"},
+        {"cwd": "\ud800"},
+    ],
+    ids=str,
+)
+def test_a_header_with_values_that_cannot_be_stored_is_imported_without_them(store: Store, source: Path, field: Any):
+    header = {"type": "session", "version": 0, "id": "d", "createdAt": 1, "cwd": "/w", "delegationDepth": 0, **field}
+    bad = "a row that no event can hold"
+    source.write_bytes(lines(header) + bad.encode() + b"\n")
+    done = import_file(store, source, FORMATS)
+    assert done.events == 1
+    with store.open(done.session, write=False) as session:
+        assert export(session, session.view(), DSH).data == source.read_bytes()
+    assert import_file(store, source, FORMATS).session == done.session
+    assert [row.session for row in store.sessions()] == [done.session]
+
+
 def test_every_leaf_gets_a_name_and_main_goes_where_the_format_is(store: Store, source: Path):
     source.write_bytes(
         lines(

@@ -47,9 +47,10 @@ def normalise_url(url: str) -> str:
 def _common_git_dir(directory: Path) -> Path | None:
     for at in (directory, *directory.parents):
         git = at / ".git"
-        if git.is_dir():
+        # A directory that may not be looked into, or whose name no file system takes, has no repository that we see.
+        if os.path.isdir(git):  # noqa: PTH112 - Path's own raises then
             return git
-        if git.is_file():
+        if os.path.isfile(git):  # noqa: PTH113
             return _follow(git)
     return None
 

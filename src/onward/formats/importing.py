@@ -8,6 +8,7 @@ end, and on later runs an `import` fact.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -16,12 +17,14 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from onward.errors import BadSource, OnwardError
+from onward.errors import BadSource, Locked, OnwardError
 from onward.formats.chunking import pieces
+from onward.formats.ending import holds_the_end
 from onward.formats.family import spawned
 from onward.formats.known import FORMATS
 from onward.formats.protocol import Family, Format, Put, Reading, SourceInfo, Warning_
 from onward.formats.source import chunks_of, recognise, split, unpacked
+from onward.log import files
 from onward.log.door import Log
 from onward.model.event import MAIN, Draft, Event, Origin, SourceFile
 from onward.model.tree import NONE
@@ -36,6 +39,9 @@ OWN_KEY = "import:"
 """Lines that an importer adds carry a key that begins so; they count as untouched."""
 
 SOURCE_BRANCH = "source"
+
+_TURN = 60.0
+"""Seconds that beginning an import may take other processes: they look at what was imported from the file before."""
 
 Progress = Callable[[int, int], None]
 """Called now and then with the bytes done and the bytes there are."""
@@ -74,19 +80,16 @@ def import_file(
     """
     real = path.resolve()
     format_, sniffed = recognise(real, formats)
-    former = _former(store, format_.name, str(real))
-    if former is not None:
-        size, digest = former.file.bytes, former.file.sha256
-        if real.stat().st_size >= size and _digest(real, size) == digest:
-            return _grow(store, former.session, format_, sniffed.version, real, former.file, progress)
-    replaces = former.session if former is not None else None
-    return _fresh(store, format_, real, replaces, progress)
+    found = _former(store, format_.name, real)
+    if isinstance(found, str):
+        return _grow(store, found, format_, sniffed.version, real, progress)
+    return _fresh(store, format_, sniffed.version, real, progress)
 
 
 # --- a first import ---------------------------------------------------------------------------------------------
 
 
-def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, progress: Progress | None) -> Imported:
+def _fresh(store: Store, format_: Format, version: int | str, path: Path, progress: Progress | None) -> Imported:
     file = _describe(path, path.stat().st_size)
     reading = _read(format_, path, file.bytes, lambda ordinal: ordinal, lambda _: "", None)
     info = reading.info
@@ -95,16 +98,26 @@ def _fresh(store: Store, format_: Format, path: Path, replaces: str | None, prog
     lineage = dict(info.lineage)
     if info.id is not None:
         lineage["id"] = info.id
-    if replaces is not None:
-        lineage["replaces"] = replaces
-    session = store.create(
-        cwd=info.cwd,
-        agent=info.agent or format_.name,
-        spawned=spawned(store, format_.name, info),
-        lineage=lineage,
-        origin=Origin(format_.name, info.version, [file]),
-        created=info.created,
-    )
+    with _in_turn(store):
+        # Only here is it certain that no other process has made a session of this file meanwhile.
+        found = _former(store, format_.name, path)
+        replaces = found.session if found is not None and not isinstance(found, str) else None
+        if replaces is not None:
+            lineage["replaces"] = replaces
+        session = (
+            None
+            if isinstance(found, str)
+            else store.create(
+                cwd=info.cwd,
+                agent=info.agent or format_.name,
+                spawned=spawned(store, format_.name, info),
+                lineage=lineage,
+                origin=Origin(format_.name, info.version, [file]),
+                created=info.created,
+            )
+        )
+    if session is None:
+        return _grow(store, str(found), format_, version, path, progress)
     try:
         with session:
             _check_stored(session.log, path, file, [])
@@ -137,25 +150,56 @@ def _check_stored(log: Log, path: Path, file: SourceFile, stored: Sequence[str])
         if name not in there and log.put_blob(piece) != name:
             break
     if at != file.bytes or whole.hexdigest() != file.sha256:
-        raise BadSource("the file changed while it was read", path=str(path), hint="import it again")
+        raise _changed(path)
+
+
+def _changed(path: Path) -> BadSource:
+    return BadSource("the file changed while it was read", path=str(path), hint="import it again")
 
 
 # --- a later import ---------------------------------------------------------------------------------------------
 
 
-class _Former(NamedTuple):
+class _Replaced(NamedTuple):
+    """A session that was imported from this source when the file had other bytes."""
+
     session: str
-    file: SourceFile
 
 
-def _former(store: Store, format_: str, path: str) -> _Former | None:
-    """The newest session that was imported from this source, and the file as it was then."""
-    for row in store.sessions():
-        if row.origin != format_ or row.source != path:
-            continue
-        with store.open(row.session, write=False) as session:
-            return _Former(row.session, imported_files(session)[0])
-    return None
+def _former(store: Store, format_: str, path: Path) -> str | _Replaced | None:
+    """The session that a source continues, or else the one that it replaces: the last made of those there are."""
+    rows = [row.session for row in store.sessions() if row.origin == format_ and row.source == str(path)]
+    # By id, which tells when a session was made: the listing is by what happened in it since.
+    rows.sort(reverse=True)
+    for id_ in rows:
+        with store.open(id_, write=False) as session:
+            (file, *_) = imported_files(session)
+        if _begins_with(path, file):
+            return id_
+    return _Replaced(rows[0]) if rows else None
+
+
+def _begins_with(path: Path, file: SourceFile) -> bool:
+    return path.stat().st_size >= file.bytes and _digest(path, file.bytes) == file.sha256
+
+
+@contextlib.contextmanager
+def _in_turn(store: Store) -> Iterator[None]:
+    """No other process begins an import into this store meanwhile, so that two do not make two sessions of one file."""
+    home = store.backend.home
+    if home is None:
+        yield
+        return
+    folder = str(home / store.tenant)
+    with files.refusing("begin an import", folder):
+        files.make_dirs(folder)
+        fd = files.open_(folder, os.O_RDONLY)
+    try:
+        if not files.flock_within(fd, _TURN):
+            raise Locked("another process is beginning an import", path=folder)
+        yield
+    finally:
+        files.let_go(fd)
 
 
 def imported_files(session: Session) -> list[SourceFile]:
@@ -168,26 +212,25 @@ def imported_files(session: Session) -> list[SourceFile]:
 
 
 def _grow(
-    store: Store,
-    session_id: str,
-    format_: Format,
-    version: int | str,
-    path: Path,
-    old: SourceFile,
-    progress: Progress | None,
+    store: Store, session_id: str, format_: Format, version: int | str, path: Path, progress: Progress | None
 ) -> Imported:
-    size = path.stat().st_size
-    if size == old.bytes:
-        with store.open(session_id, write=False) as session:
+    with store.open(session_id, write=False) as session:
+        if _nothing_new(session, format_, path):
             origin = session.header.origin
             info = SourceInfo(version=origin.version if isinstance(origin, Origin) else version)
             return _answer(session, path, info, 0, [])
     with store.open(session_id) as session:
+        # Another process may have been here in the meantime.
+        if _nothing_new(session, format_, path):
+            return _answer(session, path, SourceInfo(version=version), 0, [])
         log = session.log
-        old = imported_files(session)[0]
-        file = _describe(path, size)
-        _check_stored(log, path, file, old.blobs)
+        (old, *_) = imported_files(session)
+        file = _describe(path, path.stat().st_size)
+        if not _begins_with(path, old):
+            raise _changed(path)
         known = _ordinals(log)
+        # An import that was broken off before its first event may lack some of the bytes as well.
+        _check_stored(log, path, file, old.blobs if known else [])
         native = any(
             event.origin is UNSET and kind_of(event.type, event.fact) is Kind.NODE for event in session.events()
         )
@@ -220,9 +263,26 @@ def _grow(
             "lines": new,
             "warnings": [{"line": line, "message": message} for line, message in reading.warnings],
         }
-        log.append([*back, Draft(type="import", data=summary, key=run + "import")], native=False)
+        if file.bytes != old.bytes:
+            back.append(Draft(type="import", data=summary, key=run + "import"))
+        if back:
+            log.append(back, native=False)
         session.sync()
         return _answer(session, path, reading.info, new, reading.warnings)
+
+
+def _nothing_new(session: Session, format_: Format, path: Path) -> bool:
+    """Whether a session has all records of its source: the file has not grown, and no import of it was broken off."""
+    (file, *_) = imported_files(session)
+    return path.stat().st_size == file.bytes and holds_the_end(
+        (
+            event.origin
+            for event in session.log.chain.events(session.log.chain.first_own, stored=True)
+            if event.origin is not UNSET
+        ),
+        format_,
+        split(unpacked(_pieces(path, file.bytes))),
+    )
 
 
 def _ordinals(log: Log) -> list[int]:
@@ -264,7 +324,8 @@ def _append(log: Log, drafts: Iterator[Draft], skip: int, branch: str, last: int
 def _finish(log: Log, seqs: Sequence[int], reading: Reading, key: str, branch: str = MAIN) -> None:
     """Name the leaves that have no name, and bring the branch to the format's own current end."""
     state = log.state
-    end = state.leaf(branch) if reading.current is None else seqs[reading.current]
+    current = reading.current
+    end = state.leaf(branch) if current is None else NONE if current == NONE else seqs[current]
     # The time of the last record: an import is no news of the session.
     time = log.chain.event(state.next_seq - 1).time if state.next_seq else None
     named = {end, *(leaf for name, leaf in state.branches.leaves.items() if name != branch)}
@@ -274,7 +335,8 @@ def _finish(log: Log, seqs: Sequence[int], reading: Reading, key: str, branch: s
         if leaf not in named and f"leaf-{leaf}" not in state.branches.leaves
     ]
     if end != state.leaf(branch):
-        lines.append(Draft(type="branch/move", data={"name": branch, "node": end}, time=time, key=key + "current"))
+        data = {"name": branch, "node": None if end == NONE else end}
+        lines.append(Draft(type="branch/move", data=data, time=time, key=key + "current"))
     if lines:
         log.append(lines, native=False, fold_inbox=False)
 

@@ -92,7 +92,8 @@ class Reading:
         info: filled before the first draft is yielded.
         drafts: one per record, in file order, each with `origin`, explicit `parent` only where it is not main's leaf.
         warnings: grows while `drafts` is consumed.
-        current: after the last draft, the *ordinal* of the node that the format calls current; None = main's leaf.
+        current: after the last draft, the *ordinal* of the node that the format calls current; None = main's leaf,
+            NONE (of `model.tree`) = the place before the first node.
     """
 
     info: SourceInfo

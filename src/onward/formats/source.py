@@ -356,6 +356,16 @@ def iso(time: int) -> str:
     return f"{moment.replace(tzinfo=None).isoformat()}.{milliseconds:03d}Z"
 
 
+def storable(value: Any) -> Any:
+    """A value of a header that is kept as found: text made safe to store, None where it cannot be stored at all."""
+    if type(value) is str:
+        return printable(value)
+    try:
+        return guard(value)
+    except NotLossless:
+        return None
+
+
 def printable(value: Any) -> str | None:
     """A string of a source that may hold unpaired surrogates, made safe to store; None when it is no string."""
     return value.encode("utf-8", "replace").decode("utf-8") if type(value) is str else None

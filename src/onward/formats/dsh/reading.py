@@ -11,10 +11,10 @@ import msgspec
 from onward.errors import BadSource, FormatUnsupported
 from onward.formats.dsh.legacy import modern
 from onward.formats.dsh.mapping import FOREIGN, Mapped, Mapper
-from onward.formats.dsh.rows import Malformed, Row, rows_of
+from onward.formats.dsh.rows import SAFE_INT, Malformed, Row, rows_of
 from onward.formats.dsh.surface import ELIGIBLE, Range, Refusal, Shown, SurfaceFold, content_only
 from onward.formats.protocol import Reading, SeqOf, SourceInfo, SourceLine, Warning_
-from onward.formats.source import Record, misfit, opaque, printable, records
+from onward.formats.source import Record, misfit, opaque, printable, records, storable
 from onward.model.event import APPEND, Draft, Surface, replace
 from onward.model.vocabulary import VOCABULARY, Kind
 
@@ -53,12 +53,13 @@ def version_of(header: dict[str, Any]) -> int:
 def info_of(header: dict[str, Any]) -> SourceInfo:
     """What the header says of the session."""
     created = header.get("createdAt")
-    lineage = {key: header[key] for key in _LINEAGE if header.get(key) not in (None, False, 0, "")}
+    found = {key: storable(header.get(key)) for key in _LINEAGE}
+    lineage = {key: value for key, value in found.items() if value not in (None, False, 0, "")}
     return SourceInfo(
         version=version_of(header),
         id=printable(header.get("id")),
         cwd=printable(header.get("cwd")),
-        created=created if type(created) is int and created >= 0 else None,
+        created=created if type(created) is int and 0 <= created <= SAFE_INT else None,
         agent=printable(header.get("agentPreset")),
         lineage=lineage,
     )

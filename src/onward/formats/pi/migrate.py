@@ -22,13 +22,17 @@ class Kept:
     Attributes:
         lines: without LF, one for each line of the source.
         entries: 1-based line -> the entry in it, with its id and parent.
-        last: the id of the last entry, which is where Pi starts from.
+        names: 1-based line -> the id of the entry in it, where no other entry has that id too.
+        shared: the ids that several entries have.
+        last: the name of the last entry, which is where Pi starts from; None where it has none.
         migrated: whether the source was of an older version.
         ids: every id that is taken.
     """
 
     lines: list[bytes] = field(default_factory=list)
     entries: dict[int, Json] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    shared: set[str] = field(default_factory=set)
     last: str | None = None
     migrated: bool = False
     ids: set[str] = field(default_factory=set)
@@ -45,6 +49,7 @@ def keep(source: Sequence[SourceLine], new_id: Callable[[int, set[str]], str]) -
     version: int | None = None
     previous: str | None = None
     parsed: list[str | None] = []
+    seen: set[str] = set()
     for line in source:
         record = decode(line)
         entry = record.value
@@ -68,12 +73,18 @@ def keep(source: Sequence[SourceLine], new_id: Callable[[int, set[str]], str]) -
             if version < 3 and record.problem is None:
                 entry, raw = _renamed(entry, raw, line)
             id_ = entry.get("id")
+            out.last = None
             if type(id_) is str:
+                (out.shared if id_ in seen else seen).add(id_)
                 out.ids.add(id_)
-                previous = out.last = id_
+                out.names[line.number] = previous = out.last = id_
             out.entries[line.number] = entry
             parsed.append(previous)
         out.lines.append(raw)
+    # Of entries with the same id Pi finds the last and we the first, so such an id names neither.
+    out.names = {line: name for line, name in out.names.items() if name not in out.shared}
+    if out.last in out.shared:
+        out.last = None
     return out
 
 

@@ -48,6 +48,7 @@ class Plan:
     _tips: dict[int | None, str | None] = field(default_factory=lambda: {None: None})
     _ends: dict[str, int | None] = field(default_factory=dict)
     _scopes: dict[int, _Restated | None] = field(default_factory=dict)
+    _nameless: set[int] = field(default_factory=set)
 
     # --- our side -----------------------------------------------------------------------------------------------
 
@@ -74,6 +75,10 @@ class Plan:
         """The surface at a node's parent."""
         return self._surfaces.at(self._surfaces.parents[seq])
 
+    def at(self, seq: int) -> list[int]:
+        """The surface of the path to a node."""
+        return self._surfaces.at(seq)
+
     @property
     def any_entry(self) -> bool:
         """Whether any node has an entry."""
@@ -95,16 +100,29 @@ class Plan:
         if seq in self._surfaces.parents:
             self._scopes[seq] = self._scope_above(seq)
             self._tips[seq] = self.above(seq)
+            if self._surfaces.parents[seq] in self._nameless:
+                self._nameless.add(seq)
+
+    def leave_nameless(self, seq: int) -> None:
+        """Say that a node has an entry to which no other can refer: what comes below it needs copies of its context."""
+        self.follow(seq)
+        self._nameless.add(seq)
+
+    def nameless(self, seq: int) -> bool:
+        """Whether nothing can hang on a node, because it or one above it has no name."""
+        return seq in self._nameless
 
     def tail(self, parent: str | None, id_: str) -> None:
         """Say that a kept entry without a node of its own follows the entry `parent`."""
-        node = self._ends.get(parent) if parent is not None else None
+        if parent is not None and parent not in self._ends:
+            return
+        node = None if parent is None else self._ends[parent]
         self._ends[id_] = node
-        if parent is None or parent in self._ends:
-            self._tips[node] = id_
+        self._tips[node] = id_
 
     def restate(self, seq: int, order: list[int], copies: dict[int, list[Placed]], tip: str | None) -> None:
         """Say that from this node on the context is a chain of copies with a root of its own."""
+        self._nameless.discard(seq)
         self._scopes[seq] = _Restated(seq, order, copies)
         self._tips[seq] = tip
         if copies.get(seq):
@@ -123,8 +141,10 @@ class Plan:
         self._tips[node] = id_
 
     def entry_of(self, node: int) -> str | None:
-        """The id of a node's entry, or of the nearest one above it."""
+        """The id of a node's entry, or of the nearest one above it; None where those cannot be referred to."""
         for step in self._surfaces.path(node):
+            if step in self._nameless:
+                return None
             if step in self._placed:
                 return self._placed[step][0].id
         return None

@@ -19,6 +19,7 @@ from onward.formats.pi.tree import Entries
 from onward.formats.protocol import Put, Reading, SeqOf, Sniffed, SourceInfo, SourceLine, Warning_
 from onward.formats.source import Record, millis, misfit, opaque, printable, records
 from onward.model.event import APPEND, Draft, Source, Surface, replace, view
+from onward.model.tree import NONE
 from onward.model.vocabulary import VOCABULARY, Kind
 
 NAME = "pi"
@@ -97,7 +98,8 @@ class _Reader:
         for entry, line, parent in self._orphans:
             self._warn(line, self._orphaned(entry, parent))
         if self._last is not None:
-            self._reading.current = self._entries.nodes[self._last]
+            node = self._entries.nodes[self._last]
+            self._reading.current = NONE if node is None else node
 
     def _warn(self, line: int, message: str) -> None:
         self._reading.warnings.append(Warning_(line, message))

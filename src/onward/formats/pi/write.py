@@ -71,6 +71,11 @@ class _Writer:
             elif event.type not in _STRUCTURE and not self._own_branch(event):
                 self._skipped.setdefault(event.type, []).append(event.seq)
         fresh = {event.seq for event in nodes}
+        leaf = view.path[-1] if view.path else None
+        hung_on = {*map(view.parent_of, fresh), *facts, leaf} - fresh
+        for node in sorted(node for node in hung_on if node is not None):
+            if self._plan.nameless(node):
+                placed.setdefault(None, []).extend(self._named(node))
         for about in [about for about in facts if about not in fresh]:
             placed.setdefault(None, []).extend(self._facts(about, facts[about]))
         for event in nodes:
@@ -78,7 +83,6 @@ class _Writer:
         written = list(placed.get(None, []))
         for seq in order(fresh, view.path, view.parent_of):
             written.extend(placed[seq])
-        leaf = view.path[-1] if view.path else None
         written.extend(self._last(leaf, last))
         written.extend(self._leaf(leaf, written[-1]["id"] if written else self._kept.last))
         return Rendered([*self._head(), *map(_encoded, written)], [*self._entries.loss, *self._losses()])
@@ -109,9 +113,15 @@ class _Writer:
         origin = event.origin
         line = origin[1] if isinstance(origin, tuple) else origin
         entry = self._kept.entries.get(line) if isinstance(line, int) else None
-        id_ = entry.get("id") if entry is not None else None
-        if entry is None or type(id_) is not str:
-            self._plan.follow(event.seq)
+        id_ = self._kept.names.get(line) if isinstance(line, int) else None
+        on_surface = event.surface is not UNSET
+        above = self._view.parent_of(event.seq) if kind_of(event.type, event.fact) is Kind.NODE else None
+        if id_ is not None and above is not None and entry is not None:
+            # Pi finds another parent than we do, so it would see another path below this entry.
+            on_surface = astray = entry.get("parentId") in self._kept.shared or self._plan.nameless(above)
+            id_ = None if astray else id_
+        if entry is None or id_ is None:
+            (self._plan.leave_nameless if on_surface else self._plan.follow)(event.seq)
             return
         if kind_of(event.type, event.fact) is not Kind.NODE:
             self._plan.tail(entry.get("parentId"), id_)
@@ -232,23 +242,33 @@ class _Writer:
         """Write the whole context out again under a new root: Pi has no rule that comes to this surface."""
         what = f"how {event.type} changed the context; from here on it is written out again under a new root"
         self._entries.loss.append(Loss(event.seq, what))
+        return self._copied(event.seq, after, event.time)
+
+    def _named(self, node: int) -> list[Json]:
+        """Copies of the context of a kept entry that no other can refer to, for what is to hang on it."""
+        what = "that what follows hangs on this entry, which has no id of its own; it hangs on copies under a new root"
+        self._entries.loss.append(Loss(node, what))
+        return self._copied(node, self._plan.at(node), self._event(node).time)
+
+    def _copied(self, node: int, surface: list[int], time: int) -> list[Json]:
+        """The nodes on a surface once more, in a chain under a new root; `node` stands at its end from now on."""
         written: list[Json] = []
         copies: dict[int, list[Placed]] = {}
         parent: str | None = None
-        for seq in after:
+        for seq in surface:
             source = self._event(seq)
             entry = self._appended(source, _uncounted(source.data))
             copies[seq] = []
             for i, copy in enumerate([entry] if entry is not None else self._said(source)):
-                id_ = self._id(f"{event.seq} {seq} {i}", self._taken)
+                id_ = self._id(f"{node} {seq} {i}", self._taken)
                 written.append(_placed(copy, id_, parent, source.time))
                 copies[seq].append(Placed(id_, _role(copy)))
                 parent = id_
         if not written:
             # An empty context needs an entry as well, for the next one to hang on or for Pi to start from.
-            parent = self._id(event.seq, self._taken)
-            written.append(_placed(_empty(event.seq), parent, None, event.time))
-        self._plan.restate(event.seq, after, copies, parent)
+            parent = self._id(node, self._taken)
+            written.append(_placed(_empty(node), parent, None, time))
+        self._plan.restate(node, surface, copies, parent)
         return written
 
     def _put(
