@@ -1,4 +1,4 @@
-"""The catalogue: rows, snapshots, search; several writers at once; files that cannot be used."""
+"""The catalogue: rows, snapshots; several writers at once; files that cannot be used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from onward.log.catalogue import Catalogue, Row, Snapshot, terms
+from onward.log.catalogue import Catalogue, Row, Snapshot
 
 
 def row(session: str = "s1", **fields: Any) -> Row:
@@ -147,39 +147,6 @@ def test_rows_come_newest_first_and_fit_every_filter(make: Make) -> None:
     assert ids(cwd="/w", user="me") == ["c", "a"]
     assert ids(trashed=True) == ["e"]
     assert ids(cwd=os.fsdecode(b"\xff")) == []
-
-
-@pytest.mark.parametrize(
-    ("search", "found"),
-    [
-        ("parser", ["a"]),
-        ("PARSER fix", ["a"]),
-        ("fix parser missing", []),
-        ('"the parser"', ["a"]),
-        ('"parser the"', []),
-        ('"fix the', ["a"]),
-        ("strasse", ["b"]),
-        ("ÉTÉ", ["c"]),
-        ("/work/api", ["b"]),
-        ("project-x", ["c"]),
-        ("sess-1", ["a"]),
-        ("100%", ["c"]),
-        ("10_%", []),
-        ("   ", ["a", "b", "c"]),
-        ('""', ["a", "b", "c"]),
-    ],
-)
-def test_search_finds_words_and_phrases_whatever_their_case(make: Make, search: str, found: list[str]) -> None:
-    catalogue = make()
-    catalogue.put(row("sess-1", title="Fix the Parser", updated=9), None)
-    catalogue.put(row("sess-2", title="Straße", cwd="/work/api", updated=8), None)
-    catalogue.put(row("sess-3", title="e\u0301te\u0301 100%", project="project-x", updated=7), None)
-    names = {"sess-1": "a", "sess-2": "b", "sess-3": "c"}
-    assert [names[hit.session] for hit in catalogue.rows(tenant="local", search=search)] == found
-
-
-def test_terms_are_words_and_phrases() -> None:
-    assert terms('one "two three" fo"ur five') == ["one", "two three", "fo", "ur five"]
 
 
 def test_a_thousand_rows_are_listed_in_a_blink_beside_large_snapshots(make: Make) -> None:

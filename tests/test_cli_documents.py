@@ -109,6 +109,15 @@ def test_sessions_lists_this_project_or_all(home: Path, tmp_path: Path, monkeypa
     assert document(home, "sessions", "--all", "--search", "nothing like it")["sessions"] == []
 
 
+def test_sessions_search_says_where_in_the_text_it_found_something(home: Path, tmp_path: Path):
+    theirs = imported(home, pi_file(tmp_path))
+    (row,) = document(home, "sessions", "--all", "--search", "five RUN")["sessions"]
+    keys(row, f"{ROW} matches")
+    assert row["session"] == theirs
+    assert row["matches"] and all(set(match) == {"seq", "snippet"} for match in row["matches"])
+    assert onward(home, "sessions", "--all", "--search", "re:(").code == 2
+
+
 def test_show_gives_the_transcript_with_what_was_replaced(home: Path, session: str):
     got = document(home, "show", session)
     keys(got, "session branch entries")

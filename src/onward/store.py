@@ -25,6 +25,7 @@ from onward.project import project_of
 
 if TYPE_CHECKING:
     from onward.log.door import Clock, Log
+    from onward.searching import Found
     from onward.session import Session
 
 
@@ -284,9 +285,29 @@ class Store:
         project: str | None = None,
         search: str | None = None,
     ) -> list[Row]:
-        """The sessions, newest first. `project` = the name or identity of one; `search` = words and "phrases"."""
+        """The sessions, newest first. `project` = the name or identity of one; `search` as for `search`."""
         self._catch_up()
-        return self.catalogue.rows(tenant=self.tenant, project=project, search=search)
+        rows = self.catalogue.rows(tenant=self.tenant, project=project)
+        return rows if search is None else [found.row for found in self._found(rows, search)]
+
+    def search(self, text: str, *, project: str | None = None) -> list[Found]:
+        """The sessions in which something was said, newest first, each with where.
+
+        Args:
+            text: words, "phrases" and `re:patterns`. Each must occur in the session: in its title, folder, project or
+                id, or in what was said in it by people, models and tools (reasoning is not searched).
+            project: the name or identity of one; None = all.
+
+        Raises:
+            Usage: a pattern that is no regular expression.
+        """
+        self._catch_up()
+        return self._found(self.catalogue.rows(tenant=self.tenant, project=project), text)
+
+    def _found(self, rows: list[Row], text: str) -> list[Found]:
+        from onward.searching import search
+
+        return search(self.catalogue.texts, rows, text)
 
     def find(self, text: str, *, cwd: str | Path | None = None) -> str:
         """The id that a person means.
@@ -345,7 +366,9 @@ class Store:
     # --- the catalogue ------------------------------------------------------------------------------------------
 
     def save(self, log: Log, *, with_snapshot: bool = True) -> Row:
-        """Write a session's row, and its snapshot, to the catalogue."""
+        """Write a session's row, its snapshot, and what is new in its texts to the catalogue."""
+        from onward.log.indexing import take_in
+
         with log.still():
             row = self.row_of(log)
             snapshot = None
@@ -353,8 +376,10 @@ class Store:
                 state, digest = log.dump()
                 ledger = msgspec.json.encode(log.totals)
                 snapshot = Snapshot(log.state.next_seq, digest, row.size, state, ledger)
-        if self.catalogue.put(row, snapshot) and snapshot is not None:
-            log.saved = snapshot.next_seq
+        if self.catalogue.put(row, snapshot):
+            if snapshot is not None:
+                log.saved = snapshot.next_seq
+            take_in(self.catalogue, log)
         return row
 
     def row_of(self, log: Log) -> Row:
@@ -453,6 +478,8 @@ class Store:
             needed = self._needed()
             gone = [found.id for found in self.backend.trashed() if found.id not in needed]
             if not gone:
+                if erased:
+                    self.catalogue.tidy()
                 return erased
             for id_ in gone:
                 self.backend.erase(id_)

@@ -1,4 +1,6 @@
-"""The catalogue: one row and at most one state snapshot a session, in SQLite, for listing and for warm opening.
+"""The catalogue: a row, at most one state snapshot, and the texts of each session, in SQLite.
+
+For listing, for warm opening, and for searching (`log.texts`).
 
 Derived and disposable. Whatever is wrong with the file (damaged, somebody else's, another version, locked, on a disk
 that cannot be written) costs time, never a session: see `log.database`. Whether a row or a snapshot still fits its log
@@ -8,19 +10,19 @@ is the caller's to check: `known` gives size and mtime, a snapshot its `next_seq
 from __future__ import annotations
 
 import os
-import re
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, structs
 
+from onward.log import texts
 from onward.log.database import Database, Warn, log_warning
+from onward.log.terms import encodable
 
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 1
+VERSION = 2
 """Raise whenever the tables change; a file of another version is moved aside."""
 
 APPLICATION = 0x6F6E7764
@@ -85,7 +87,7 @@ class Snapshot(NamedTuple):
 
 _NAMES = tuple(field.name for field in structs.fields(Row))
 _SELECT = ", ".join(f'"{name}"' for name in _NAMES)
-_MARKS = ", ".join("?" * (len(_NAMES) + 1))
+_MARKS = ", ".join("?" * len(_NAMES))
 _AT = {name: at for at, name in enumerate(_NAMES)}
 
 # The blobs have a table of their own, so that listing does not wade through them.
@@ -95,8 +97,7 @@ _SCHEMA = (
         "project" TEXT NOT NULL, "repo" TEXT, "cwd" TEXT, "path" BLOB NOT NULL, "created" INTEGER NOT NULL,
         "updated" INTEGER NOT NULL, "turns" INTEGER NOT NULL, "messages" INTEGER NOT NULL, "tokens" INTEGER NOT NULL,
         "cost" REAL, "status" TEXT NOT NULL, "origin" TEXT, "source" BLOB, "parent" TEXT, "spawned" TEXT,
-        "events" INTEGER NOT NULL, "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "trashed" INTEGER NOT NULL,
-        "words" TEXT NOT NULL
+        "events" INTEGER NOT NULL, "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "trashed" INTEGER NOT NULL
     )""",
     """CREATE INDEX newest ON session ("tenant", "trashed", "updated")""",
     """CREATE INDEX forks ON session ("parent") WHERE "parent" IS NOT NULL""",
@@ -104,14 +105,18 @@ _SCHEMA = (
         "session" TEXT PRIMARY KEY, "created" INTEGER NOT NULL, "next_seq" INTEGER NOT NULL, "hash" BLOB NOT NULL,
         "size" INTEGER NOT NULL, "state" BLOB NOT NULL, "ledger" BLOB NOT NULL
     )""",
+    *texts.SCHEMA,
 )
 
 
 class Catalogue:
-    """The rows and snapshots of a store. Safe to use from several threads and processes at once.
+    """The rows, snapshots and texts of a store. Safe to use from several threads and processes at once.
 
     No method raises for the state of the file or the disk: reads then answer as an empty catalogue would, `put`
     returns False, and `warn` gets a sentence.
+
+    Attributes:
+        texts: what was said in the sessions, to search in.
     """
 
     def __init__(
@@ -126,6 +131,7 @@ class Catalogue:
             version: of the tables.
         """
         self._database = Database(path, application=APPLICATION, version=version, schema=_SCHEMA, busy=busy, warn=warn)
+        self.texts = texts.Texts(self._database)
 
     def put(self, row: Row, snapshot: Snapshot | None) -> bool:
         """Write a session's row, and its snapshot where one is given, in one transaction.
@@ -178,14 +184,12 @@ class Catalogue:
         user: str | None = None,
         project: str | None = None,
         cwd: str | None = None,
-        search: str | None = None,
         trashed: bool = False,
     ) -> list[Row]:
         """The sessions of a tenant that fit every filter, newest `updated` first.
 
         Args:
             project: the name of a project, or what identifies it.
-            search: words and "phrases", all of which must occur in title, cwd, project or id, whatever their case.
             trashed: list the deleted sessions instead of the others.
         """
         filters: list[tuple[str, Any]] = [('"tenant" = ?', tenant), ('"trashed" = ?', int(trashed))]
@@ -194,7 +198,6 @@ class Catalogue:
                 filters.append((f'"{name}" = ?', value))
         if project is not None:
             filters.append(("? IN (project, repo)", project))
-        filters.extend(('instr("words", ?) > 0', _folded(term)) for term in terms(search or ""))
         where = " AND ".join(condition for condition, _ in filters)
         found = self._all(
             f'SELECT {_SELECT} FROM session WHERE {where} ORDER BY "updated" DESC, "session" DESC',
@@ -213,8 +216,13 @@ class Catalogue:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session WHERE session = ?", (session,))
             connection.execute("DELETE FROM snapshot WHERE session = ?", (session,))
+            texts.forget(connection, session)
 
         self._database.run(work, write=True)
+
+    def tidy(self) -> None:
+        """See that nothing is left of what was removed."""
+        self._database.run(texts.tidy, write=True)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -222,6 +230,7 @@ class Catalogue:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session")
             connection.execute("DELETE FROM snapshot")
+            texts.forget_all(connection)
 
         self._database.run(work, write=True)
 
@@ -230,21 +239,10 @@ class Catalogue:
         self._database.close()
 
     def _all(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        if any(isinstance(value, str) and not _encodable(value) for value in values):
+        if any(isinstance(value, str) and not encodable(value) for value in values):
             return []  # Unpaired surrogates: no log can hold them, so nothing is called that.
         found = self._database.run(lambda connection: connection.execute(statement, values).fetchall(), write=False)
         return found or []
-
-
-def terms(search: str) -> list[str]:
-    """The words and "phrases" of a search; a quote that is not closed reaches to the end."""
-    found = re.findall(r'"([^"]*)(?:"|$)|([^\s"]+)', search)
-    return [term for phrase, word in found if (term := (phrase or word).strip())]
-
-
-def _folded(text: str) -> str:
-    # NFC: macOS hands out paths decomposed, people type them composed.
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def _values(row: Row) -> tuple[Any, ...]:
@@ -252,8 +250,7 @@ def _values(row: Row) -> tuple[Any, ...]:
     values[_AT["path"]] = os.fsencode(row.path)
     values[_AT["source"]] = None if row.source is None else os.fsencode(row.source)
     values[_AT["trashed"]] = int(row.trashed)
-    words = "\n".join(part for part in (row.title, row.cwd, row.project, row.session) if part)
-    return (*values, _folded(words))
+    return tuple(values)
 
 
 def _bounded(value: Any) -> Any:
@@ -268,11 +265,3 @@ def _row(record: tuple[Any, ...]) -> Row:
     values[_AT["source"]] = None if source is None else os.fsdecode(source)
     values[_AT["trashed"]] = bool(values[_AT["trashed"]])
     return Row(*values)
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -13,6 +13,7 @@ from onward.cli.options import common, examples
 
 if TYPE_CHECKING:
     from onward.log.catalogue import Row
+    from onward.log.texts import Match
     from onward.store import Store
 
 KEYS = (
@@ -41,24 +42,35 @@ MORE = ("agent", "user", "repo", "source", "spawned", "events")
 
 @click.command(
     short_help="List sessions, newest first.",
-    epilog=examples("onward sessions --all", "onward sessions --search '\"theme selector\" pi'"),
+    epilog=examples(
+        "onward sessions --all",
+        "onward sessions --search '\"theme selector\" pi'",
+        "onward sessions --search re:err(or)?s",
+    ),
 )
 @click.option("--all", "every", is_flag=True, help="Of all projects, not only of the one that you are in.")
 @click.option(
-    "--search", metavar="TEXT", help='Only those with these words or "phrases" in title, folder, project, id.'
+    "--search",
+    metavar="TEXT",
+    help='Only those that hold these words, "phrases" and re:patterns, each in title, folder, project, id or text.',
 )
 @common
 def sessions(store: Store, every: bool, search: str | None, as_json: bool) -> None:
     """List the sessions of this project, newest first.
 
     A project is a git repository (all its clones and worktrees together), else the directory.
+
+    --search looks into what people, models and tools said, not into reasoning. A word finds the words that begin with
+    it (from three letters on), a "phrase" whole words in a row, re:PATTERN is Python's; case never matters.
     """
     project = None if every else _here()
-    rows = store.sessions(project=project, search=search)
+    found = None if search is None else store.search(search, project=project)
+    rows = store.sessions(project=project) if found is None else [one.row for one in found]
+    matches = None if found is None else [one.matches for one in found]
     if as_json:
-        output.document({"sessions": [row_document(row) for row in rows]})
+        output.document({"sessions": _documents(rows, matches)})
     elif rows:
-        _print(rows, store.catalogue.known(), with_project=every)
+        _print(rows, store.catalogue.known(), matches, with_project=every)
     if store.unreadable:
         what = output.counted(len(store.unreadable), "session")
         output.hint(f"{what} cannot be read; `onward fsck --all` says why")
@@ -74,6 +86,13 @@ def _here() -> str:
     from onward.project import project_of
 
     return project_of(str(Path.cwd())).identity
+
+
+def _documents(rows: list[Row], matches: list[list[Match]] | None) -> list[dict[str, Any]]:
+    documents = [row_document(row) for row in rows]
+    for document, places in zip(documents, matches or (), strict=matches is not None):
+        document["matches"] = [place._asdict() for place in places]
+    return documents
 
 
 def row_document(row: Row) -> dict[str, Any]:
@@ -98,7 +117,7 @@ def _shared(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _print(rows: list[Row], known: Iterable[str], *, with_project: bool) -> None:
+def _print(rows: list[Row], known: Iterable[str], matches: list[list[Match]] | None, *, with_project: bool) -> None:
     columns = [
         output.Column("session", style="cyan"),
         output.Column("updated"),
@@ -110,13 +129,17 @@ def _print(rows: list[Row], known: Iterable[str], *, with_project: bool) -> None
     ]
     if with_project:
         columns.insert(6, output.Column("project", limit=24))
+    if matches is not None:
+        columns.append(output.Column("match", limit=100))
     table = []
     ids = _short([row.session for row in rows], known) if output.on_terminal() else [row.session for row in rows]
-    for id_, row in zip(ids, rows, strict=True):
+    for at, (id_, row) in enumerate(zip(ids, rows, strict=True)):
         cost = None if row.cost is None else f"${row.cost:.2f}"
         cells = [id_, output.when(row.updated), row.turns, row.tokens, cost, _came(row), row.title]
         if with_project:
             cells.insert(6, row.project)
+        if matches is not None:
+            cells.append(f"{matches[at][0].seq}: {matches[at][0].snippet}" if matches[at] else None)
         table.append(cells)
     output.table(columns, table)
 
