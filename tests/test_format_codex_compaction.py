@@ -131,11 +131,11 @@ def test_compacting_hides_nothing_from_a_person():
         ]
 
 
-@pytest.mark.parametrize(("share", "log", "store"), [(None, 0.11, 0.32), (0.62, 0.22, 0.55)])
+@pytest.mark.parametrize(("share", "log", "store"), [(None, 0.11, 0.37), (0.62, 0.22, 0.67)])
 def test_histories_that_are_written_out_again_are_stored_once(
     tmp_path: Path, share: float | None, log: float, store: float
 ):
-    """In a file of only 6 MB the start, which is not searched for repetition, weighs much; the log's share does not."""
+    """In a file of only 6 MB the start, which is not searched for repetition, and what search needs weigh much."""
     source = tmp_path / "rollout.jsonl"
     rollout.make(source, 6_000_000, 20, share)
     took = rollout.measure(source, tmp_path / "home")

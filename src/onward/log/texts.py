@@ -37,7 +37,7 @@ SCHEMA = (
         "number" INTEGER PRIMARY KEY AUTOINCREMENT, "session" TEXT NOT NULL UNIQUE, "created" INTEGER NOT NULL,
         "next_seq" INTEGER NOT NULL, "hash" BLOB NOT NULL, "documents" INTEGER NOT NULL, "words" INTEGER NOT NULL
     )""",
-    """CREATE TABLE document ("id" INTEGER PRIMARY KEY, "size" INTEGER NOT NULL, "pieces" BLOB NOT NULL)""",
+    """CREATE TABLE document ("id" INTEGER PRIMARY KEY, "pieces" BLOB NOT NULL)""",
 )
 _WORDS = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS words"
@@ -266,7 +266,7 @@ def _cut(pieces: _Pieces) -> Iterator[_Pieces]:
 
 def _put(connection: sqlite3.Connection, known: Reached, id_: int, pieces: _Pieces) -> None:
     raw = zlib.compress(msgspec.json.encode(pieces), 1)
-    connection.execute("INSERT OR REPLACE INTO document VALUES (?, ?, ?)", (id_, len(raw), raw))
+    connection.execute("INSERT OR REPLACE INTO document VALUES (?, ?)", (id_, raw))
     if known.words:
         connection.execute("INSERT INTO words(rowid, text) VALUES (?, ?)", (id_, _as_indexed(pieces)))
 
