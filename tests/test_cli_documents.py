@@ -216,7 +216,7 @@ def test_purge_asks_first(home: Path, session: str):
     assert answer.code == 130 and trash.is_dir()
 
 
-@pytest.mark.parametrize("format_", ["onward", "pi", "dsh", "markdown"])
+@pytest.mark.parametrize("format_", ["onward", "pi", "dsh", "claude-code", "codex", "markdown", "html"])
 def test_export_writes_a_file_and_says_what_was_lost(home: Path, session: str, tmp_path: Path, format_: str):
     target = tmp_path / f"out.{format_}"
     got = document(home, "export", session, "--to", format_, "--output", target)

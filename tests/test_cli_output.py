@@ -65,6 +65,7 @@ COMMANDS = [
     ["tree", "--full"],
     ["context"],
     ["export", "--to", "markdown"],
+    ["export", "--to", "html"],
     ["export", "--to", "onward"],
     ["show", "--json"],
     ["context", "--json"],

@@ -20,21 +20,24 @@ if TYPE_CHECKING:
     from onward.session import Session
     from onward.store import Store
 
-FORMATS = ("onward", "pi", "dsh", "claude-code", "codex", "markdown")
-COMING = ("html",)
+FORMATS = ("onward", "pi", "dsh", "claude-code", "codex", "markdown", "html")
 
 
 @click.command(
     short_help="Write a session in another format.",
-    epilog=examples("onward export @ --to markdown | less", "onward export @ --to pi --output session.jsonl --json"),
+    epilog=examples(
+        "onward export @ --to markdown | less",
+        "onward export @ --to html --output session.html",
+        "onward export @ --to pi --output session.jsonl --json",
+    ),
 )
 @session_argument
 @click.option(
     "--to",
     "format_",
-    type=click.Choice([*FORMATS, *COMING]),
+    type=click.Choice(FORMATS),
     required=True,
-    help="The format; html comes in a later version.",
+    help="The format.",
 )
 @click.option(
     "--output",
@@ -56,10 +59,6 @@ def export(
     """
     if redact:
         raise Usage("--redact is not built yet in this version", hint="look the export through before you share it")
-    if format_ in COMING:
-        raise Usage(
-            f"export to {format_} is not built yet in this version", hint="this version writes " + ", ".join(FORMATS)
-        )
     if as_json and file is None:
         raise Usage("--json needs --output FILE here", hint="without --output, stdout is the export itself")
     if file is not None:
@@ -93,6 +92,10 @@ def _export(session: Session, point: Point, format_: str) -> Exported:
         from onward.formats.markdown import to_markdown
 
         return to_markdown(view)
+    if format_ == "html":
+        from onward.formats.html import to_html
+
+        return to_html(view)
     from onward.formats import exporting
 
     if format_ == "onward":

@@ -1,0 +1,124 @@
+// Tool calls and their results: commands, changes of files and diffs are shown as what they are, the rest as JSON.
+
+/** Whether a text has a unified diff or a patch in it. */
+function isDiff(text) {
+  const start = text.slice(0, 20000);
+  return /^@@ .*@@/m.test(start) || /^\*\*\* Begin Patch/m.test(start) || /^--- .*\n\+\+\+ /m.test(start);
+}
+
+/** A diff, each line coloured by what it does. */
+function diff(text) {
+  return plain(text, "code diff", (pre, shown) => {
+    for (const line of shown.split("\n")) {
+      let kind = "";
+      if (/^(?:@@|\*\*\* |diff |index |--- |\+\+\+ )/.test(line)) kind = "at";
+      else if (line[0] === "+") kind = "add";
+      else if (line[0] === "-") kind = "del";
+      pre.append(kind ? el("span", kind, line + "\n") : line + "\n");
+    }
+  });
+}
+
+/** An old and a new text as a diff: what both begin and end with is context. */
+function changed(old, fresh) {
+  const a = old === "" ? [] : old.split("\n");
+  const b = fresh === "" ? [] : fresh.split("\n");
+  let head = 0;
+  while (head < a.length && head < b.length && a[head] === b[head]) head++;
+  let tail = 0;
+  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
+  const lines = (part, sign) => part.map((line) => sign + line);
+  return [
+    ...lines(a.slice(Math.max(0, head - 3), head), " "),
+    ...lines(a.slice(head, a.length - tail), "-"),
+    ...lines(b.slice(head, b.length - tail), "+"),
+    ...lines(a.slice(a.length - tail, a.length - tail + 3), " "),
+  ].join("\n");
+}
+
+const OLD = ["old_string", "oldText", "old_str", "old_text", "search"];
+const NEW = ["new_string", "newText", "new_str", "new_text", "replace"];
+const PATH = ["file_path", "path", "filePath", "filename", "notebook_path"];
+const SHORT = ["command", "cmd", ...PATH, "pattern", "query", "url", "description", "prompt"];
+
+function firstOf(object, names) {
+  for (const name of names) {
+    const value = object[name];
+    if (typeof value === "string") return value;
+    if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value.join(" ");
+  }
+  return null;
+}
+
+/** The arguments of a call as an object where they are one, else the text. */
+function argumentsOf(call) {
+  const given = call.arguments ?? {};
+  if (typeof given !== "string") return given;
+  try {
+    const parsed = JSON.parse(given);
+    return parsed !== null && typeof parsed === "object" && !Array.isArray(parsed) ? parsed : given;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return given;
+  }
+}
+
+/** What a call is about, on one line. */
+function gist(call) {
+  const given = argumentsOf(call);
+  if (typeof given === "string") return oneLine(given, 160);
+  const patch = patchIn(given);
+  if (patch !== null) return (/^\*\*\* (?:Update|Add|Delete) File: (.+)$/m.exec(patch) || [, ""])[1].slice(0, 160);
+  const short = firstOf(given, SHORT);
+  if (short !== null) return oneLine(short, 160);
+  const rest = Object.keys(given);
+  return rest.length ? oneLine(rest.map((name) => `${name}=${JSON.stringify(given[name])}`.slice(0, 80)).join(", "), 160) : "";
+}
+
+function patchIn(given) {
+  for (const value of Object.values(given)) {
+    const text = Array.isArray(value) ? value.find((one) => typeof one === "string" && one.includes("*** Begin Patch")) : value;
+    if (typeof text === "string" && text.includes("*** Begin Patch")) return text.slice(text.indexOf("*** Begin Patch"));
+  }
+  return null;
+}
+
+/** The elements that show a call's arguments. */
+function showArguments(call) {
+  const given = argumentsOf(call);
+  if (typeof given === "string") return given ? [isDiff(given) ? diff(given) : plain(given, "code")] : [];
+  const out = [];
+  const rest = { ...given };
+  const path = firstOf(given, PATH);
+  const edits = Array.isArray(given.edits) ? given.edits : [given];
+  const patch = patchIn(given);
+  const diffs = edits
+    .filter((one) => one !== null && typeof one === "object")
+    .map((one) => [firstOf(one, OLD), firstOf(one, NEW)])
+    .filter(([old, fresh]) => old !== null && fresh !== null);
+  if (diffs.length && diffs.length === edits.length) {
+    for (const [old, fresh] of diffs) out.push(diff(changed(old, fresh)));
+    for (const name of [...OLD, ...NEW, "edits"]) delete rest[name];
+  } else if (path !== null && typeof given.content === "string") {
+    out.push(diff(changed("", given.content)));
+    delete rest.content;
+  } else if (patch !== null) {
+    out.push(diff(patch));
+    for (const name of Object.keys(rest)) if (JSON.stringify(rest[name]).includes("*** Begin Patch")) delete rest[name];
+  } else if (typeof given.command === "string") {
+    out.push(plain(given.command, "code command"));
+    delete rest.command;
+  }
+  if (Object.keys(rest).length) out.unshift(fields(rest));
+  return out;
+}
+
+/** An object as a list of its fields: short ones as text, others as JSON. */
+function fields(object) {
+  const made = el("dl", "fields");
+  for (const [name, value] of Object.entries(object).slice(0, 200)) {
+    const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+    made.append(el("dt", "", visible(name)), el("dd", "", plain(text ?? "", "")));
+  }
+  return made;
+}
