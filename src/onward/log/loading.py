@@ -39,11 +39,13 @@ def fold(chain: Chain, state: State, totals: Totals, *, verify: bool = True, pre
         good = len(lines)
         if verify:
             good, last = count_good(lines, last, seq)
+        marks = bytes([_PLAIN_MARK in raw[:56] for raw in lines])
         at = 0
         while at < good:
-            plain = _plain_facts(state, lines, at, good)
-            offset += sum(map(len, lines[at : at + plain])) + plain
-            at += plain
+            if marks[at]:
+                plain = _plain_facts(state, lines, marks, at, good)
+                offset += sum(map(len, lines[at : at + plain])) + plain
+                at += plain
             if at < good:
                 totals = _apply(chain, state, totals, lines[at], offset)
                 offset += len(lines[at]) + 1
@@ -69,23 +71,25 @@ _PLAIN_AT_ONCE = 512
 _PLAIN_MARK = b',"type":"assistant/partial",'
 
 
-def _plain_facts(state: State, lines: Sequence[bytes], start: int, stop: int) -> int:
+def _plain_facts(state: State, lines: Sequence[bytes], marks: bytes, start: int, stop: int) -> int:
     """Apply the streamed text from `start` on, which is most of a long log, many lines at once.
+
+    Args:
+        marks: one byte a line, 1 where it may be streamed text.
 
     Returns:
         How many lines were applied; the next one needs the whole of `State.plan`, whatever it is.
     """
     # Bounded, because one line that is more than that makes the others be decoded again.
-    end, stop = start, min(stop, start + _PLAIN_AT_ONCE)
-    while end < stop and _PLAIN_MARK in lines[end][:56]:
-        end += 1
-    if end == start:
-        return 0
+    stop = min(stop, start + _PLAIN_AT_ONCE)
+    end = marks.find(0, start, stop)
+    if end < 0:
+        end = stop
     try:
         found = _decode_plain(b"\n".join(lines[start:end]))
     except (msgspec.DecodeError, RecursionError):
         return 0
-    return state.add_plain_facts([(fact.seq, fact.about) for fact in found])
+    return state.add_plain_facts(found)
 
 
 def _apply(chain: Chain, state: State, totals: Totals, raw: bytes, offset: int) -> Totals:

@@ -10,7 +10,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import UNSET
 
@@ -43,6 +43,13 @@ HEAVY = 255
 
 Lookup = Callable[[int], Event]
 """Reads an earlier event of the same log, its data as stored."""
+
+
+class PlainFact(Protocol):
+    """A fact about a node, with nothing else that the fold looks at."""
+
+    seq: int
+    about: int
 
 
 class Planned(NamedTuple):
@@ -379,8 +386,8 @@ class State:
         # Walking back from here would find the list after `len(surface)` steps at the most.
         self._tips[branch] = Tip(self.branches.leaves[branch], surface, len(surface), messages)
 
-    def add_plain_facts(self, facts: Sequence[tuple[int, int]]) -> int:
-        """Apply `UNINDEXED` facts that have nothing but data and the node that they are about, as (seq, about).
+    def add_plain_facts(self, facts: Sequence[PlainFact]) -> int:
+        """Apply `UNINDEXED` facts that have nothing but data and the node that they are about.
 
         The loader's short cut for streamed text. It checks what `plan` checks of such facts.
 
@@ -389,8 +396,9 @@ class State:
         """
         is_node, seq = self.tree.is_node, self.next_seq
         nodes = len(is_node)
-        for fact, about in facts:
-            if fact != seq or not 0 <= about < nodes or not is_node[about]:
+        for fact in facts:
+            about = fact.about
+            if fact.seq != seq or not 0 <= about < nodes or not is_node[about]:
                 break
             seq += 1
         added = seq - self.next_seq
