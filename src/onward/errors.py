@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+SEE_NODES = "`onward tree --full` shows the nodes"
+"""The hint where a node was named that is none."""
+
 
 class OnwardError(Exception):
     """Base of all errors.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from onward.errors import NotFound
+from onward.errors import SEE_NODES, NotFound
 from onward.model.event import Draft, Event
 from onward.model.state import BRACKETS, State
 from onward.model.tree import NONE
@@ -50,7 +50,7 @@ def fork_point(
         then = state if cut + 1 == state.next_seq else state.prefix(cut + 1, keys=False)
         start = then.leaf(branch) if node is None else node
         if start != NONE and not then.tree.has_node(start):
-            raise NotFound(f"{start} is not a node of the tree", session=session)
+            raise NotFound(f"{start} is not a node of the tree", hint=SEE_NODES, session=session)
         return Point(cut, start)
     return _last_completed(state, state.leaf(branch), read)
 

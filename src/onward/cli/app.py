@@ -112,6 +112,9 @@ def run(args: Sequence[str] | None = None) -> int:
         )
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        sys.stderr.write(error.format_message() + "\n")
+        return 2
     except click.Abort:
         _complain("stopped")
         return 130

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import UNSET
 
-from onward.errors import AlreadyExists, NotFound, Refused
+from onward.errors import SEE_NODES, AlreadyExists, NotFound, Refused
 from onward.model import project
 from onward.model.branches import Branches
 from onward.model.event import MAIN, Envelope, Event
@@ -262,7 +262,7 @@ class State:
             if kind is Kind.SESSION_FACT and not own_type:
                 raise Refused(f"{env.type} is a fact of the session; it is about no node", seq=seq)
             if not self.tree.has_node(env.about):
-                raise Refused(f"{env.about}, which the fact is about, is not an earlier node", seq=seq)
+                raise Refused(f"{env.about}, which the fact is about, is not an earlier node", seq=seq, hint=SEE_NODES)
         elif kind is Kind.NODE_FACT and self.tree.last_node != NONE and env.origin is UNSET:
             # An imported one may precede the first node of its source, while the log has native nodes already.
             raise Refused(f"{env.type} is a fact of a node; say which with `about`", seq=seq)
@@ -281,7 +281,7 @@ class State:
         elif env.type in ("branch/create", "branch/move"):
             name, node = data["name"], data.get("node")
             if node is not None and not self.tree.has_node(node):
-                raise Refused(f"{node} is not an earlier node", seq=seq)
+                raise Refused(f"{node} is not an earlier node", seq=seq, hint=SEE_NODES)
             if env.type == "branch/create":
                 check_branch_name(name)
                 if name in self.branches.leaves:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from onward.cli import output
 from onward.cli.options import Point, common, examples, point_options, reading, session_argument, writing
-from onward.errors import Usage
+from onward.errors import Refused, Usage
 
 if TYPE_CHECKING:
     from onward.store import Store
@@ -155,7 +156,15 @@ def delete(store: Store, session: str, as_json: bool) -> None:
 def purge(store: Store, yes: bool, as_json: bool) -> None:
     """Erase the sessions in the trash for good, but for those that a fork still needs."""
     if not yes:
-        click.confirm("Erase the sessions in the trash for good?", abort=True, err=True)
+        try:
+            agreed = click.confirm("Erase the sessions in the trash for good?", err=True)
+        except click.Abort:
+            if sys.stdin.isatty():
+                raise
+            sys.stderr.write("\n")
+            raise Usage("nobody answers whether to erase", hint="`--yes` erases without a question") from None
+        if not agreed:
+            raise Refused("nothing was erased")
     erased = store.purge()
     if as_json:
         output.document({"purged": erased})

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from onward.store import Store
 
 
+REPEATED = ("usage.cost", "usage.total", "file.path")
+"""What the row of the listing says already, so that people need not read it twice."""
+
+
 def show_info(store: Store, session: str, point: Point, as_json: bool) -> None:
     """Print the row of the listing with counts, usage and file. Counts and usage are those of the point."""
     with reading(store, session) as opened:
@@ -23,9 +27,15 @@ def show_info(store: Store, session: str, point: Point, as_json: bool) -> None:
     rows: list[tuple[str, Any]] = []
     for name, value in document.items():
         if isinstance(value, dict):
-            rows += [(f"{name}.{key}", inner) for key, inner in value.items() if not isinstance(inner, (dict, list))]
+            rows += [
+                (f"{name}.{key}", inner)
+                for key, inner in value.items()
+                if not isinstance(inner, (dict, list)) and f"{name}.{key}" not in REPEATED
+            ]
         elif name in ("created", "updated"):
             rows.append((name, output.when(value)))
+        elif name == "cost":
+            rows.append((name, None if value is None else f"${value:.4f}"))
         else:
             rows.append((name, value))
     for name, value in rows:

@@ -150,8 +150,8 @@ def context(store: Store, session: str, budget: int | None, shape: str, point: P
         output.document(document)
         return
     output.say(
-        f"{len(document['messages']):,} messages, about {projection.tokens:,} tokens, "
-        f"from {len(document['surface']):,} nodes on the surface of branch {view.branch}"
+        f"{output.counted(len(document['messages']), 'message')}, about {output.counted(projection.tokens, 'token')}, "
+        f"from {output.counted(len(document['surface']), 'node')} on the surface of branch {view.branch}"
     )
     if projection.over:
         output.say("The budget is too small even for the newest step, which is there all the same.", "yellow")
