@@ -21,7 +21,7 @@ from onward.log.catalogue import Catalogue, Row, Snapshot
 
 def row(session: str = "s1", **fields: Any) -> Row:
     values: dict[str, Any] = {
-        **dict(session=session, tenant="local", user="me", agent=None, title=None, project="p"),
+        **dict(session=session, tenant="local", user="me", agent=None, title=None, prompt=None, project="p"),
         **dict(repo=None, cwd="/w", source=None),
         **dict(path=f"/home/{session}", created=1, updated=2, turns=3, messages=4, tokens=5, cost=None),
         **dict(status="active", origin=None, parent=None, spawned=None, events=6, size=7, mtime_ns=8, trashed=False),

@@ -213,7 +213,45 @@ def test_delete_moves_to_the_trash_and_purge_erases(home: Path, session: str):
 def test_purge_asks_first(home: Path, session: str):
     trash = Path(document(home, "delete", session)["trash"])
     answer = program(home, "purge", input=b"n\n")
-    assert answer.code == 130 and trash.is_dir()
+    assert answer.code == 1 and "nothing was erased" in answer.err and trash.is_dir()
+    unheard = program(home, "purge", input=b"")
+    assert unheard.code == 2 and "hint: `--yes` erases without a question" in unheard.err and trash.is_dir()
+    assert program(home, "purge", input=b"y\n").code == 0 and not trash.exists()
+
+
+def test_a_session_without_a_title_is_listed_by_its_first_prompt(home: Path):
+    with Store(home) as store, store.create(cwd="/w") as bare:
+        bare.user("/model")
+        bare.user("Why is the total\nwrong? " + "x" * 200)
+        bare.assistant("The tax is added twice.")
+        bare.user("Fix it.")
+    row = document(home, "sessions", "--all")["sessions"][0]
+    assert (row["session"], row["title"]) == (bare.id, None)
+    assert row["prompt"].startswith("Why is the total wrong? xxx") and len(row["prompt"]) == 120
+    assert "Why is the total wrong?" in onward(home, "sessions", "--all").out
+
+
+def test_what_an_answer_about_all_sessions_leaves_out_is_said(home: Path, session: str):
+    with Store(home) as store:
+        log = store.backend.locate(session).path
+    assert log is not None
+    log.write_bytes(log.read_bytes().replace(b'"format":1,', b'"format":9,', 1))
+    for words in (["sessions", "--all"], ["usage", "--all"], ["reindex"]):
+        assert "1 session cannot be read; `onward fsck --all` says why" in onward(home, *words).err
+
+
+def test_no_command_at_all_shows_the_help(home: Path):
+    bare = program(home)
+    assert bare.code == 2 and bare.out == "" and "\nCommands:\n  import " in bare.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["show", "--node", 999], ["fork", "--node", 999], ["branch", "b", "--node", 999], ["label", 999, "x"]],
+)
+def test_a_node_that_is_none_comes_with_where_to_look(home: Path, session: str, words: list[object]):
+    answer = onward(home, words[0], session, *words[1:])
+    assert answer.code in (1, 3) and "hint: `onward tree --full` shows the nodes" in answer.err
 
 
 @pytest.mark.parametrize("format_", ["onward", "pi", "dsh", "claude-code", "codex", "markdown", "html"])

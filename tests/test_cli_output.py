@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -137,6 +138,7 @@ def test_an_interrupt_is_quiet(tmp_path: Path):
     script = (
         "import sys, onward.cli.commands.listing as listing, os, signal\n"
         "from onward.cli.app import run\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin without it\n"
         "listing._here = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
         f"sys.exit(run(['--home', {str(tmp_path)!r}, 'sessions']))"
     )
@@ -280,3 +282,15 @@ def _cpu(command: list[str], env: dict[str, str]) -> float:
     subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_narrow_terminal_leaves_out_what_is_spare_so_that_titles_can_be_read(tmp_path: Path):
+    title = "Why is the total wrong in"
+    with Store(tmp_path) as store, store.create(cwd="/w", title=title):
+        pass
+    wide, narrow = (on_terminal(tmp_path, "sessions", "--all", COLUMNS=columns) for columns in ("120", "80"))
+    assert "TOKENS" in wide and "ORIGIN" in wide and title in wide
+    assert title[:20] in narrow
+    for columns in ("80", "120"):
+        lines = on_terminal(tmp_path, "sessions", "--all", COLUMNS=columns).splitlines()
+        assert all(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= int(columns) for line in lines)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from onward.context.projection import Projection, project_surface, steps_of
-from onward.errors import NotFound
+from onward.errors import SEE_NODES, NotFound
 from onward.log.door import Log
 from onward.model.event import Event, Header, Origin
+from onward.model.searchable import searchable
 from onward.model.state import BRACKETS, State
 from onward.model.surface import fold
 from onward.model.transcript import Entry, transcript
@@ -18,6 +20,9 @@ from onward.model.usage import Ledger, ledger, turns_of
 
 BRACKETED = frozenset({"dsh"})
 """Foreign formats that log where turns begin and end, so that a session without such events has no turns."""
+
+FIRST_FEW = 4
+"""Prompts among which the first that asks something is looked for."""
 
 TURN_START = BRACKETS.index("turn/start")
 
@@ -163,6 +168,18 @@ class View:
         event = self.latest("title")
         return (event.data.get("title") or None) if event is not None else None
 
+    @property
+    def first_prompt(self) -> str | None:
+        """What a person asked first on this path, without `<private>` spans, or None.
+
+        A command of the agent (`/model`) asks nothing yet.
+        """
+        with self.log.still():
+            path, prompts = self.path, self.state.prompts
+            seqs = list(islice((seq for seq in prompts if seq in path), FIRST_FEW))
+        texts = [text for event in self.read(seqs) if (text := searchable(event.type, event.data).strip())]
+        return next((text for text in texts if not text.startswith("/")), texts[0] if texts else None)
+
     # --- projections --------------------------------------------------------------------------------------------
 
     def context(self, *, budget: int | None = None) -> Projection:
@@ -224,12 +241,13 @@ def _select(log: Log, branch: str | None, at: int | None, node: int | None) -> V
     state = log.state
     if at is not None:
         if not -1 <= at < state.next_seq:
-            raise NotFound(f"the log has no event {at}", session=log.session)
+            last = "the log is empty" if state.next_seq == 0 else f"its last is {state.next_seq - 1}"
+            raise NotFound(f"the log has no event {at}", hint=last, session=log.session)
         state = state.prefix(at + 1)
     name = state.branches.active if branch is None else branch
     leaf = state.leaf(name)
     if node is not None:
         if not state.tree.has_node(node):
-            raise NotFound(f"{node} is not a node of the tree", session=log.session)
+            raise NotFound(f"{node} is not a node of the tree", hint=SEE_NODES, session=log.session)
         leaf = node
     return View(log, state, name, leaf)

@@ -15,19 +15,24 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 from msgspec import UNSET
 
-from onward.errors import NotFound, OnwardError, Refused, Usage
+from onward.errors import Corrupt, NotFound, OnwardError, Refused, Usage
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
 from onward.model.event import FORMAT, Cut, Draft, Header, Origin, Project, Spawned, given
+from onward.model.text import one_line
 from onward.project import project_of
 
 if TYPE_CHECKING:
     from onward.log.door import Clock, Log
+    from onward.reading import View
     from onward.searching import Found
     from onward.session import Session
 
+
+PROMPT = 120
+"""Characters of its first prompt that a listing keeps of a session."""
 
 SNAPSHOT_EVERY = 512
 """New events, at the least, between two snapshots."""
@@ -396,6 +401,7 @@ class Store:
             user=header.user,
             agent=given(header.agent),
             title=view.title,
+            prompt=_prompt(view),
             project=header.project.name,
             repo=given(header.project.repo),
             cwd=given(header.cwd),
@@ -501,9 +507,18 @@ class Store:
     def reindex(self) -> tuple[int, int]:
         """Rebuild the catalogue from the logs. Returns how many sessions and events it has."""
         self.catalogue.clear()
-        rows = [self.refresh_row(found.id) for found in self.backend.sessions()]
-        good = [row for row in rows if row is not None]
+        rows = {found.id: self.refresh_row(found.id) for found in self.backend.sessions()}
+        self.unreadable = [id_ for id_, row in rows.items() if row is None]
+        good = [row for row in rows.values() if row is not None]
         return len(good), sum(row.events for row in good)
+
+
+def _prompt(view: View) -> str | None:
+    try:
+        text = view.first_prompt
+    except Corrupt:
+        return None  # Whoever reads that event is told; a list names the session all the same.
+    return one_line(text, PROMPT) if text else None
 
 
 def _cut(parent: Session, at: int) -> Cut:

@@ -71,17 +71,23 @@ class Column(NamedTuple):
         limit: how many cells it may take (0 = as many as it needs). Only columns with a limit give way on a narrow
             terminal: an id or a number that is cut is of no use.
         style: rich's, on a terminal.
+        spare: left out on a terminal where the columns with a limit would not have `ENOUGH` otherwise.
     """
 
     name: str
     number: bool = False
     limit: int = 0
     style: str = ""
+    spare: bool = False
 
 
 GAP = 2
 NARROW = 8
 """Cells that a column with a limit keeps, however narrow the terminal is."""
+
+
+ENOUGH = 24
+"""Cells in which a title or the name of a file says something."""
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
@@ -91,6 +97,9 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
     widths = [max(cells_of(row[at]) for row in cells) for at in range(len(columns))]
     console = _console()
     if console is not None:
+        kept = _kept(widths, columns, console.width)
+        cells = [[row[at] for at in kept] for row in cells]
+        columns, widths = [columns[at] for at in kept], [widths[at] for at in kept]
         _narrow(widths, columns, console.width)
     lines = [
         [_set(text, width, column) for text, width, column in zip(row, widths, columns, strict=True)] for row in cells
@@ -103,6 +112,20 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
     for number, line in enumerate(lines):
         parts = [(text, "bold" if number == 0 else column.style) for text, column in zip(line, columns, strict=True)]
         console.print(Text(" " * GAP).join(Text(*part) for part in parts), no_wrap=True, overflow="ignore", crop=False)
+
+
+def _kept(widths: Sequence[int], columns: Sequence[Column], room: int) -> list[int]:
+    """Which columns to show: without the spare ones, from the right, that leave the others no room."""
+    kept = list(range(len(columns)))
+
+    def needed() -> int:
+        wanted = (min(widths[at], ENOUGH) if columns[at].limit else widths[at] for at in kept)
+        return sum(wanted) + GAP * (len(kept) - 1)
+
+    for at in reversed(range(len(columns))):
+        if columns[at].spare and needed() > room:
+            kept.remove(at)
+    return kept
 
 
 def _narrow(widths: list[int], columns: Sequence[Column], room: int) -> None:

@@ -22,7 +22,7 @@ from onward.log.terms import encodable
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 2
+VERSION = 3
 """Raise whenever the tables change; a file of another version is moved aside."""
 
 APPLICATION = 0x6F6E7764
@@ -38,6 +38,7 @@ class Row(Struct, frozen=True):
     """A session as lists show it.
 
     Attributes:
+        prompt: the beginning of what a person asked first on the active branch, as one line; None = nothing yet.
         repo: what identifies the project.
         path: the log; empty in memory.
         created, updated: Unix milliseconds.
@@ -54,6 +55,7 @@ class Row(Struct, frozen=True):
     user: str
     agent: str | None
     title: str | None
+    prompt: str | None
     project: str
     repo: str | None
     cwd: str | None
@@ -94,6 +96,7 @@ _AT = {name: at for at, name in enumerate(_NAMES)}
 _SCHEMA = (
     """CREATE TABLE session (
         "session" TEXT PRIMARY KEY, "tenant" TEXT NOT NULL, "user" TEXT NOT NULL, "agent" TEXT, "title" TEXT,
+        "prompt" TEXT,
         "project" TEXT NOT NULL, "repo" TEXT, "cwd" TEXT, "path" BLOB NOT NULL, "created" INTEGER NOT NULL,
         "updated" INTEGER NOT NULL, "turns" INTEGER NOT NULL, "messages" INTEGER NOT NULL, "tokens" INTEGER NOT NULL,
         "cost" REAL, "status" TEXT NOT NULL, "origin" TEXT, "source" BLOB, "parent" TEXT, "spawned" TEXT,

@@ -121,8 +121,8 @@ def _print(imported: list[Imported]) -> None:
         output.Column("events", number=True),
         output.Column("new", number=True),
         output.Column("messages", number=True),
-        output.Column("branches", number=True),
-        output.Column("warnings", number=True),
+        output.Column("branches", number=True, spare=True),
+        output.Column("warnings", number=True, spare=True),
         output.Column("file", limit=60),
     )
     output.table(

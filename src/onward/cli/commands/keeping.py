@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
+from onward.cli.commands.listing import name_unreadable
 from onward.cli.options import common, examples, session_argument
 from onward.errors import Usage
 
@@ -120,6 +121,7 @@ def reindex(store: Store, as_json: bool) -> None:
         output.document({"sessions": sessions, "events": events})
     else:
         output.say(f"{output.counted(sessions, 'session')} with {output.counted(events, 'event')}")
+    name_unreadable(store)
 
 
 @click.command(short_help="Write a log in the current format.", epilog=examples("onward migrate 0192f0"))

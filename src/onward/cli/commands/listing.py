@@ -37,7 +37,7 @@ KEYS = (
 SHORTEST = 13
 """Characters of an id that a terminal shows at the least: our ids' time to the millisecond."""
 
-MORE = ("agent", "user", "repo", "source", "spawned", "events")
+MORE = ("prompt", "agent", "user", "repo", "source", "spawned", "events")
 
 
 @click.command(
@@ -58,7 +58,8 @@ MORE = ("agent", "user", "repo", "source", "spawned", "events")
 def sessions(store: Store, every: bool, search: str | None, as_json: bool) -> None:
     """List the sessions of this project, newest first.
 
-    A project is a git repository (all its clones and worktrees together), else the directory.
+    A project is a git repository (all its clones and worktrees together), else the directory. A session without a
+    title is shown by what was asked first in it.
 
     --search looks into what people, models and tools said, not into reasoning. A word finds the words that begin with
     it (from three letters on), a "phrase" whole words in a row, re:PATTERN is Python's; case never matters.
@@ -71,15 +72,20 @@ def sessions(store: Store, every: bool, search: str | None, as_json: bool) -> No
         output.document({"sessions": _documents(rows, matches)})
     elif rows:
         _print(rows, store.catalogue.known(), matches, with_project=every)
-    if store.unreadable:
-        what = output.counted(len(store.unreadable), "session")
-        output.hint(f"{what} cannot be read; `onward fsck --all` says why")
+    name_unreadable(store)
     if not rows:
         elsewhere = 0 if every else len(store.sessions(search=search))
         if elsewhere:
             output.hint(f"none in this project; `onward sessions --all` lists {elsewhere} of others")
         elif not as_json:
             output.hint("no sessions yet" if search is None else "no session fits")
+
+
+def name_unreadable(store: Store) -> None:
+    """Say on stderr what an answer about all sessions leaves out."""
+    if store.unreadable:
+        what = output.counted(len(store.unreadable), "session")
+        output.hint(f"{what} cannot be read; `onward fsck --all` says why")
 
 
 def _here() -> str:
@@ -122,9 +128,9 @@ def _print(rows: list[Row], known: Iterable[str], matches: list[list[Match]] | N
         output.Column("session", style="cyan"),
         output.Column("updated"),
         output.Column("turns", number=True),
-        output.Column("tokens", number=True),
+        output.Column("tokens", number=True, spare=True),
         output.Column("cost", number=True),
-        output.Column("origin"),
+        output.Column("origin", spare=True),
         output.Column("title", limit=60),
     ]
     if with_project:
@@ -135,7 +141,7 @@ def _print(rows: list[Row], known: Iterable[str], matches: list[list[Match]] | N
     ids = _short([row.session for row in rows], known) if output.on_terminal() else [row.session for row in rows]
     for at, (id_, row) in enumerate(zip(ids, rows, strict=True)):
         cost = None if row.cost is None else f"${row.cost:.2f}"
-        cells = [id_, output.when(row.updated), row.turns, row.tokens, cost, _came(row), row.title]
+        cells = [id_, output.when(row.updated), row.turns, row.tokens, cost, _came(row), row.title or row.prompt]
         if with_project:
             cells.insert(6, row.project)
         if matches is not None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
+from onward.cli.commands.listing import name_unreadable
 from onward.cli.options import Point, common, examples, point_options
-from onward.errors import Usage
+from onward.errors import Corrupt, FormatUnsupported, Usage
 
 if TYPE_CHECKING:
     from onward.model.usage import Ledger, Totals
@@ -46,14 +47,22 @@ def usage(store: Store, session: str | None, every: bool, by: str, point: Point,
     ids = [row.session for row in store.sessions()] if session is None else [store.find(session)]
     ledgers: list[tuple[str, Ledger]] = []
     for id_ in ids:
-        with store.open(id_, write=False) as opened:
-            path_only = point.branch is not None or point.node is not None
-            ledgers.append((id_, point.of(opened).usage(path_only=path_only)))
+        try:
+            with store.open(id_, write=False) as opened:
+                path_only = point.branch is not None or point.node is not None
+                ledgers.append((id_, point.of(opened).usage(path_only=path_only)))
+        except (Corrupt, FormatUnsupported):
+            if not every:
+                raise
+            if id_ not in store.unreadable:
+                store.unreadable.append(id_)
     total, rows = summed(ledgers, by)
     if as_json:
         output.document({"total": _figures(total), "rows": [key | _figures(one) for key, one in rows]})
     else:
         _print(by, total, rows)
+    if every:
+        name_unreadable(store)
 
 
 Rows = list[tuple[dict[str, Any], "Totals"]]
