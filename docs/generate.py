@@ -40,8 +40,9 @@ DOCUMENTS = {
 """Command -> its `--json` document."""
 
 NOTES = {
-    "sessions": "`prompt` is the beginning of what was asked first, as one line, or null. `matches` only with `--search`, for the first 200 sessions: up to three places in the text, none "
-    "where only the title, the folder or the id fits.",
+    "sessions": "`prompt` is the beginning of what was asked first, as one line, or null. `matches` only "
+    "with `--search`, for the first 200 sessions: up to three places in the text, none where only the title, "
+    "the folder or the id fits.",
     "import": "`messages` are those of the active branch's context; `new` counts the records that this run added. "
     "The exit code is that of the first file that failed.",
     "show": "`state` is current, replaced or log-only. With `--info`: the row of `sessions`, "

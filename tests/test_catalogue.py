@@ -380,3 +380,12 @@ def test_warnings_go_to_the_log_by_default(tmp_path: Path, caplog: pytest.LogCap
     with closing(Catalogue(tmp_path / "onward.db")) as catalogue:
         assert catalogue.known() == {}
     assert "damaged-1" in caplog.text
+
+
+def test_what_cannot_be_used_again_and_again_is_said_once(tmp_path: Path, make: Make, warned: list[str]) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    catalogue = make(tmp_path / "file" / "onward.db")
+    for _ in range(3):
+        catalogue.put(row(), SNAPSHOT)
+        catalogue.close()
+    assert len(warned) == 1 and "could not be opened" in warned[0]

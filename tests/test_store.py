@@ -549,6 +549,27 @@ def test_a_snapshot_that_lies_is_ignored(tmp_path: Path):
         again.user("y")
 
 
+def test_a_line_damaged_behind_a_snapshot_is_refused_when_it_is_read(tmp_path: Path):
+    with Store(tmp_path) as store, store.create() as session:
+        asked = session.user("What is in this line?").seq
+        session.assistant("What was written.")
+        good = [event.data for event in session.events()]
+        path = store.backend.locate(session.id).path
+    assert path is not None
+    whole = path.read_bytes()
+    start = whole.index(b'{"seq":%d,' % asked)
+    refused = 0
+    for at in range(start, whole.index(b"\n", start), 3):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with Store(tmp_path) as store:
+            try:
+                with store.open(session.id, write=False) as again:
+                    assert [event.data for event in again.events()] == good
+            except Corrupt:
+                refused += 1
+    assert refused == len(range(start, whole.index(b"\n", start), 3))
+
+
 def test_a_handle_is_refused_after_os_fork(tmp_path: Path):
     with Store(tmp_path) as store, store.create() as session:
         session.user("x")

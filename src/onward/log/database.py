@@ -67,7 +67,7 @@ class Database:
         """
         self.path = path
         self._application, self._version, self._schema = application, version, schema
-        self._busy, self._warn = busy, warn
+        self._busy, self._tell, self._told = busy, warn, ""
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -114,6 +114,12 @@ class Database:
                 elif not self._move_aside(reason):
                     return None
         return None
+
+    def _warn(self, message: str) -> None:
+        # A full disk refuses everything that one command does with the file: it is said once.
+        if message != self._told:
+            self._told = message
+            self._tell(message)
 
     def close(self) -> None:
         """Release the file. Idempotent; a later `run` opens it again."""

@@ -159,9 +159,9 @@ def purge(store: Store, yes: bool, as_json: bool) -> None:
         try:
             agreed = click.confirm("Erase the sessions in the trash for good?", err=True)
         except click.Abort:
+            sys.stderr.write("\n")
             if sys.stdin.isatty():
                 raise
-            sys.stderr.write("\n")
             raise Usage("nobody answers whether to erase", hint="`--yes` erases without a question") from None
         if not agreed:
             raise Refused("nothing was erased")
