@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -149,15 +148,12 @@ def test_rows_come_newest_first_and_fit_every_filter(make: Make) -> None:
     assert ids(cwd=os.fsdecode(b"\xff")) == []
 
 
-def test_a_thousand_rows_are_listed_in_a_blink_beside_large_snapshots(make: Make) -> None:
+def test_a_thousand_rows_are_listed_beside_large_snapshots(make: Make) -> None:
     catalogue = make()
     large = SNAPSHOT._replace(state=bytes(20_000))
     for number in range(1000):
         catalogue.put(row(f"s{number}", updated=number), large if number % 10 == 0 else None)
-    started = time.perf_counter()
     assert len(catalogue.rows(tenant="local")) == 1000
-    # 4 ms on an idle core; the bound is loose because other work may share the machine.
-    assert time.perf_counter() - started < 0.1
 
 
 def test_importing_the_catalogue_does_not_import_sqlite() -> None:
@@ -355,9 +351,7 @@ def test_a_database_that_stays_locked_costs_the_busy_time_and_no_error(
     catalogue.put(row(), None)
     with closing(sqlite3.connect(tmp_path / "onward.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        started = time.monotonic()
         assert catalogue.put(row("late"), None) is False
-        assert time.monotonic() - started < 2
         assert catalogue.row("s1") == row()  # Reading goes on beside a writer.
         other.execute("ROLLBACK")
     assert catalogue.put(row("late"), None)

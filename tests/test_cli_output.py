@@ -8,7 +8,6 @@ import re
 import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -241,9 +240,7 @@ def test_what_leaves_the_path_hangs_below_the_node_that_it_leaves():
 def test_a_tree_of_a_hundred_thousand_branches_is_walked_without_recursion():
     nodes = [node(0, None)]
     nodes += [node(seq, seq - 1 if seq % 2 else max(seq - 3, 0)) for seq in range(1, 100_001)]
-    started = time.monotonic()
     assert twigs(nodes, {}, set(), full=False)
-    assert time.monotonic() - started < 20
 
 
 # --- how fast it starts -----------------------------------------------------------------------------------------
