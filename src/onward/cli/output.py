@@ -55,6 +55,16 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
+def size(number: int) -> str:
+    """A number of bytes, short: `512 B`, `1.5 MB`."""
+    amount = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+
+
 def when(milliseconds: int) -> str:
     """Unix milliseconds as local time to the minute."""
     if not 0 <= milliseconds < YEAR_10000 - DAY:  # local time may be ahead

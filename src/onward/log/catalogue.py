@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, structs
 
-from onward.log import texts
+from onward.log import sources, texts
 from onward.log.database import Database, Warn, log_warning
 from onward.log.terms import encodable
 
@@ -109,6 +109,7 @@ _SCHEMA = (
         "size" INTEGER NOT NULL, "state" BLOB NOT NULL, "ledger" BLOB NOT NULL
     )""",
     *texts.SCHEMA,
+    *sources.SCHEMA,
 )
 
 
@@ -120,6 +121,7 @@ class Catalogue:
 
     Attributes:
         texts: what was said in the sessions, to search in.
+        sources: the files that sessions were imported from.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class Catalogue:
         """
         self._database = Database(path, application=APPLICATION, version=version, schema=_SCHEMA, busy=busy, warn=warn)
         self.texts = texts.Texts(self._database)
+        self.sources = sources.Sources(self._database)
 
     def put(self, row: Row, snapshot: Snapshot | None) -> bool:
         """Write a session's row, and its snapshot where one is given, in one transaction.
@@ -219,6 +222,7 @@ class Catalogue:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session WHERE session = ?", (session,))
             connection.execute("DELETE FROM snapshot WHERE session = ?", (session,))
+            connection.execute("DELETE FROM source WHERE session = ?", (session,))
             texts.forget(connection, session)
 
         self._database.run(work, write=True)
@@ -233,6 +237,7 @@ class Catalogue:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session")
             connection.execute("DELETE FROM snapshot")
+            connection.execute("DELETE FROM source")
             texts.forget_all(connection)
 
         self._database.run(work, write=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from onward.cli import output
+from onward.cli.at_home import ask, look, show
 from onward.cli.options import common, examples
-from onward.errors import NotFound, OnwardError
+from onward.errors import OnwardError
 
 if TYPE_CHECKING:
-    from onward.formats.importing import Imported
+    from onward.formats.again import Again
+    from onward.formats.importing import Imported, Progress
+    from onward.formats.places import Found
     from onward.formats.protocol import Format
     from onward.store import Store
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 @click.command(
     "import",
     short_help="Take in session files of other agents.",
-    epilog=examples("onward import session.jsonl", "onward import ~/.pi/agent/sessions/*/*.jsonl --json"),
+    epilog=examples("onward import", "onward import session.jsonl", "onward import one.jsonl two.jsonl --json"),
 )
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path, readable=False))
 @click.option(
@@ -32,43 +35,89 @@ if TYPE_CHECKING:
     show_default=True,
     help="What the files are.",
 )
+@click.option("--yes", is_flag=True, help="Without a PATH: import what was found without asking.")
 @common
-def import_(store: Store, paths: tuple[Path, ...], format_: str, as_json: bool) -> int:
+def import_(store: Store, paths: tuple[Path, ...], format_: str, yes: bool, as_json: bool) -> int:
     """Take in session files of other agents: Pi (versions 1 to 3), DeepSeek Harness (0 to 3), Claude Code, Codex.
 
-    Without a PATH: all that Pi keeps in its own folder. The files of sub-agents come with their session's. Importing a
-    file again adds what is new in it; the file itself is never changed. A file that cannot be imported does not keep
-    the others from it.
+    Without a PATH: what this user's agents keep where they keep it, shown first and asked about (--yes and --json do
+    not ask). CLAUDE_CONFIG_DIR, CODEX_HOME, PI_CODING_AGENT_DIR and PI_CODING_AGENT_SESSION_DIR count; DSH_SESSIONS
+    says where an application of the Harness keeps its sessions.
+
+    The files of sub-agents come with their session's. Importing a file again adds what is new in it; one that has not
+    changed is not read. The file itself is never changed. A file that cannot be imported does not keep the others
+    from it.
     """
+    from onward.formats.again import Again
+
     formats = _formats(format_)
-    imported: list[Imported] = []
-    failed: list[tuple[str, OnwardError]] = []
-    waiting = list(paths or _at_home())
-    seen = {path.resolve() for path in waiting}
-    while waiting:
-        path = waiting.pop(0)
-        try:
-            imported.append(_import(store, path, formats))
-        except OnwardError as error:
-            failed.append((output.printable(path), error))
-            continue
-        with_it = [file for file in _companions(path, imported[-1], formats) if file not in seen]
-        seen.update(with_it)
-        waiting[:0] = with_it
-    if as_json:
-        output.document({"imported": [_row(one) for one in imported], "failed": [_failure(*one) for one in failed]})
+    run = _Run(Again(store, formats), formats)
+    if paths:
+        run.import_with_companions(paths)
     else:
-        _print(imported)
-    for path_text, why in failed:
+        found = look(formats)
+        if not as_json and not (waiting := show(found, run.again)):
+            output.hint("all of it was imported before")
+            return 0
+        if not (as_json or yes or ask(waiting)):
+            return 1
+        run.import_all(found)
+    if as_json:
+        output.document(
+            {"imported": [_row(one) for one in run.imported], "failed": [_failure(*one) for one in run.failed]}
+        )
+    else:
+        _print(run.imported if paths else [one for one in run.imported if one.new or one.warnings])
+    for path_text, why in run.failed:
         output.hint(f"onward: {path_text}: {why.message}" + (f"\n  hint: {why.hint}" if why.hint else ""))
-    return failed[0][1].exit_code if failed else 0
+    return run.failed[0][1].exit_code if run.failed else 0
 
 
-def _import(store: Store, path: Path, formats: list[Format]) -> Imported:
-    from onward.formats.importing import import_file
+class _Run:
+    """One run over several files: what was imported, and what could not be."""
 
-    with output.progress(path.name, _size(path)) as progress:
-        return import_file(store, path, formats, progress=progress)
+    def __init__(self, again: Again, formats: list[Format]) -> None:
+        self.again = again
+        self.imported: list[Imported] = []
+        self.failed: list[tuple[str, OnwardError]] = []
+        self._formats = formats
+
+    def import_with_companions(self, paths: Sequence[Path]) -> None:
+        """Import files, each followed by those that belong to it."""
+        waiting = list(paths)
+        seen = {path.resolve() for path in waiting}
+        while waiting:
+            file = waiting.pop(0)
+            with output.progress(file.name, _size(file)) as progress:
+                imported = self._import(file, progress)
+            if imported is not None:
+                with_it = [one for one in _companions(file, imported, self._formats) if one not in seen]
+                seen.update(with_it)
+                waiting[:0] = with_it
+
+    def import_all(self, found: list[Found]) -> None:
+        """Import files that were found, under one bar."""
+        total = sum(file.size for file in found)
+        done = 0
+        with output.progress(output.counted(len(found), "file"), total) as progress:
+            for file in found:
+                self._import(file.path, None if progress is None else _from(progress, done, total))
+                done += file.size
+                if progress is not None:
+                    progress(done, total)
+
+    def _import(self, path: Path, progress: Progress | None) -> Imported | None:
+        try:
+            self.imported.append(self.again.import_file(path, progress=progress))
+        except OnwardError as error:
+            self.failed.append((output.printable(path), error))
+            return None
+        return self.imported[-1]
+
+
+def _from(progress: Progress, start: int, total: int) -> Progress:
+    """A file's progress as that of a run that has come to `start`."""
+    return lambda done, _: progress(start + done, total)
 
 
 def _size(path: Path) -> int:
@@ -89,15 +138,6 @@ def _formats(name: str) -> list[Format]:
     from onward.formats.known import FORMATS, format_named
 
     return list(FORMATS) if name == "auto" else [format_named(name)]
-
-
-def _at_home() -> list[Path]:
-    """The session files that Pi keeps where it keeps them by default."""
-    folder = Path(os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent").expanduser() / "sessions"
-    found = sorted(folder.glob("*/*.jsonl"))
-    if not found:
-        raise NotFound(f"no PATH was given, and there are no Pi sessions in {folder}", hint="name the files to import")
-    return found
 
 
 def _row(one: Imported) -> dict[str, Any]:

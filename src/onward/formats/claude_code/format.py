@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from onward.formats import places
 from onward.formats.claude_code import family, info, read, write
 from onward.formats.claude_code.records import NAME
+from onward.formats.places import Place
 from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceInfo, SourceLine
 
 
@@ -26,6 +28,9 @@ class _ClaudeCode:
 
     def render(self, view: ExportView) -> Rendered:
         return write.render(view)
+
+    def places(self, env: Mapping[str, str], home: Path) -> list[Place]:
+        return places.claude_code(env, home)
 
     def companions(self, path: Path) -> list[Path]:
         return family.companions(path)

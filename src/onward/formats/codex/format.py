@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from onward.formats import places
 from onward.formats.codex import read, write
 from onward.formats.codex.records import sniff
+from onward.formats.places import Place
 from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine
 
 
@@ -24,6 +27,9 @@ class _Codex:
 
     def render(self, view: ExportView) -> Rendered:
         return write.render(view)
+
+    def places(self, env: Mapping[str, str], home: Path) -> list[Place]:
+        return places.codex(env, home)
 
 
 CODEX: Format = _Codex()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from onward.formats import places
 from onward.formats.dsh.reading import is_header, read, version_of
 from onward.formats.dsh.writing import render
+from onward.formats.places import Place
 from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine
 
 
@@ -27,6 +30,10 @@ class DshFormat:
     def render(self, view: ExportView) -> Rendered:
         """Render a session: the source's own lines and new rows, or a fresh file of the path."""
         return render(view)
+
+    def places(self, env: Mapping[str, str], home: Path) -> list[Place]:
+        """Where `DSH_SESSIONS` says: applications of the Harness choose the place."""
+        return places.dsh(env, home)
 
 
 DSH: Format = DshFormat()

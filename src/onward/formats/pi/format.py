@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from onward.formats import places
 from onward.formats.pi import read, write
+from onward.formats.places import Place
 from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine
 
 
@@ -23,6 +26,9 @@ class _Pi:
 
     def render(self, view: ExportView) -> Rendered:
         return write.render(view)
+
+    def places(self, env: Mapping[str, str], home: Path) -> list[Place]:
+        return places.pi(env, home)
 
 
 PI: Format = _Pi()
