@@ -752,3 +752,23 @@ def test_forks_of_forks_open_without_the_catalogue_and_with_few_files(tmp_path: 
             assert said(again) == [str(number) for number in range(depth + 1)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_purge_erases_nothing_while_a_log_cannot_be_looked_at(tmp_path: Path):
+    with Store(tmp_path) as store:
+        store.create(id="gone").close()
+        store.delete("gone")
+        store.create(id="future").close()
+        path = store.backend.locate("future").path
+        assert path is not None
+        path.write_bytes(path.read_bytes().replace(b'"format":1', b'"format":9'))
+        with pytest.raises(Refused, match="what it was forked from is unknown"):
+            store.purge()
+        assert [found.id for found in store.backend.trashed()] == ["gone"]
+
+
+def test_a_home_that_is_a_file_is_said_to_be_one(tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OnwardError, match="is not a directory") as caught:
+        Store(tmp_path / "file")
+    assert caught.value.exit_code == 2

@@ -495,7 +495,14 @@ class Store:
         """The sessions that a header anywhere names as its parent."""
         needed: set[str] = set()
         for found in [*self.backend.sessions(), *self.backend.trashed()]:
-            reader = self.backend.reader(found.id, trashed=True)
+            try:
+                reader = self.backend.reader(found.id, trashed=True)
+            except OnwardError as error:
+                raise Refused(
+                    f"a session cannot be read, so what it was forked from is unknown: {error.message}",
+                    hint="nothing more was erased; `onward fsck --all` says what is wrong with it",
+                    session=found.id,
+                ) from error
             try:
                 parent = reader.header.parent
             finally:
