@@ -771,4 +771,4 @@ def test_a_home_that_is_a_file_is_said_to_be_one(tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(OnwardError, match="is not a directory") as caught:
         Store(tmp_path / "file")
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from onward.errors import AlreadyExists, InvalidId, Locked, NotFound, Refused, Usage
+from onward.errors import AlreadyExists, InvalidId, Locked, NotFound, Refused
 from onward.log import files
 from onward.log.backend import Located
 from onward.log.blobs import FileBlobs
@@ -57,7 +57,7 @@ class JsonlBackend:
 
     def __init__(self, home: Path, tenant: str = "local", *, guard_wait: float = GUARD_WAIT) -> None:
         if home.exists() and not home.is_dir():
-            raise Usage(f"{home} is not a directory", hint="say where the sessions lie with --home or ONWARD_HOME")
+            raise Refused(f"{home} is not a directory", hint="say where the sessions lie with --home or ONWARD_HOME")
         self.home: Path | None = home
         self.tenant = check_id(tenant, "tenant")
         self.folder = home / tenant
