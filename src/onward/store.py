@@ -15,24 +15,19 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 from msgspec import UNSET
 
-from onward.errors import Corrupt, NotFound, OnwardError, Refused, Usage
+from onward.errors import NotFound, OnwardError, Refused, Usage
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
 from onward.model.event import FORMAT, Cut, Draft, Header, Origin, Project, Spawned, given
-from onward.model.text import one_line
 from onward.project import project_of
 
 if TYPE_CHECKING:
     from onward.log.door import Clock, Log
-    from onward.reading import View
     from onward.searching import Found
     from onward.session import Session
 
-
-PROMPT = 120
-"""Characters of its first prompt that a listing keeps of a session."""
 
 SNAPSHOT_EVERY = 512
 """New events, at the least, between two snapshots."""
@@ -373,9 +368,10 @@ class Store:
     def save(self, log: Log, *, with_snapshot: bool = True) -> Row:
         """Write a session's row, its snapshot, and what is new in its texts to the catalogue."""
         from onward.log.indexing import take_in
+        from onward.row import row_of
 
         with log.still():
-            row = self.row_of(log)
+            row = row_of(log, self.backend)
             snapshot = None
             if with_snapshot:
                 state, digest = log.dump()
@@ -386,42 +382,6 @@ class Store:
                 log.saved = snapshot.next_seq
             take_in(self.catalogue, log)
         return row
-
-    def row_of(self, log: Log) -> Row:
-        """A session as a row of the listing."""
-        from onward.reading import View
-
-        view = View(log, log.state, log.state.branches.active, log.state.leaf())
-        header, state, found = view.header, log.state, self.backend.locate(log.session)
-        status = view.latest("status")
-        origin, parent, spawned = header.origin, header.parent, header.spawned
-        return Row(
-            session=log.session,
-            tenant=header.tenant,
-            user=header.user,
-            agent=given(header.agent),
-            title=view.title,
-            prompt=_prompt(view),
-            project=header.project.name,
-            repo=given(header.project.repo),
-            cwd=given(header.cwd),
-            path="" if found.path is None else str(found.path),
-            created=header.created,
-            updated=log.chain.stored(state.next_seq - 1).time if state.next_seq > 0 else header.created,
-            turns=view.count_turns(),
-            messages=state.messages(),
-            tokens=log.totals.total,
-            cost=log.totals.cost,
-            status=status.data["status"] if status is not None else "active",
-            origin=origin.format if isinstance(origin, Origin) else None,
-            source=origin.files[0].path if isinstance(origin, Origin) and origin.files else None,
-            parent=parent.session if isinstance(parent, Cut) else None,
-            spawned=spawned.session if isinstance(spawned, Spawned) else None,
-            events=state.next_seq,
-            size=found.size,
-            mtime_ns=found.mtime_ns,
-            trashed=False,
-        )
 
     def note_turn_end(self, log: Log) -> None:
         """A turn ended: when enough is new, the row and the snapshot are brought up to date."""
@@ -518,14 +478,6 @@ class Store:
         self.unreadable = [id_ for id_, row in rows.items() if row is None]
         good = [row for row in rows.values() if row is not None]
         return len(good), sum(row.events for row in good)
-
-
-def _prompt(view: View) -> str | None:
-    try:
-        text = view.first_prompt
-    except Corrupt:
-        return None  # Whoever reads that event is told; a list names the session all the same.
-    return one_line(text, PROMPT) if text else None
 
 
 def _cut(parent: Session, at: int) -> Cut:
