@@ -31,7 +31,8 @@ DOCUMENTS = {
     "title": '{"session","title"}',
     "delete": '{"session","trash"}',
     "purge": '{"purged":[session…]}',
-    "export": '{"session","format","path","lines","loss":[{"seq","what"}]}',
+    "export": '{"session","format","path","lines","loss":[{"seq","what"}],'
+    '"redactions":[{"kind","count","different","seqs"}]}',
     "usage": '{"total":{"requests","input","output","cache_read","cache_write","reasoning","cost"},"rows":[…]}',
     "fsck": '{"ok","checked","problems":[{"session","kind","line","seq","offset","message"}],"salvaged"}',
     "reindex": '{"sessions","events"}',

@@ -231,7 +231,6 @@ def test_a_point_that_is_not_there_is_not_found(tmp_path: Path, command: str, wo
         (["branch", "SESSION", "new", "--node", "99"], 1),
         (["export", "SESSION", "--to", "pi", "--json"], 2),
         (["export", "SESSION", "--to", "word"], 2),
-        (["export", "SESSION", "--to", "pi", "--redact"], 2),
         (["import", "--format", "codex", "FILE"], 1),
         (["import", "--format", "claude-code", "FILE"], 1),
         (["import", "--format", "dsh", "FILE"], 1),

@@ -337,7 +337,7 @@ def test_the_native_export_is_a_log_that_can_be_read(store: Store, source: Path,
     id_ = import_file(store, source, FORMATS).session
     with store.open(id_) as session, session.fork() as child:
         child.user("x" * 20_000)
-        exported = export_native(child, child.view())
+        exported = export_native(child.view())
         wanted = child.context().messages
         name = child.id
     folder = tmp_path / "other" / "local" / "sessions" / "p-00000000" / name

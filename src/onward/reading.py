@@ -63,6 +63,11 @@ class View:
         """The branch that is looked at."""
         return self._branch
 
+    def branches(self) -> dict[str, int]:
+        """Name -> leaf of every branch (`tree.NONE` for an empty one)."""
+        with self.log.still():
+            return dict(self.state.branches.leaves)
+
     @property
     def leaf(self) -> int | None:
         """Seq of the path's last node; None when there is none."""
@@ -147,7 +152,7 @@ class View:
         with self.log.still():
             seqs, path = list(self.state.facts.get(type_, ())), self.path
         for seq in reversed(seqs):
-            event = self.log.chain.event(seq)
+            event = self.event(seq)
             if not isinstance(event.about, int) or event.about in path:
                 return event
         return None

@@ -9,7 +9,8 @@ import msgspec
 from msgspec import UNSET
 
 from onward.formats.importing import imported_files, untouched
-from onward.formats.protocol import ExportView, Format, Loss, SourceLine
+from onward.formats.protocol import ExportView, Format, Loss, Rendered, SourceLine
+from onward.formats.redacting import RedactedView, Redaction, redact_lines
 from onward.formats.source import split, unpacked
 from onward.formats.zstd import MAGIC
 from onward.formats.zstd_frames import compress
@@ -21,21 +22,23 @@ from onward.session import Session
 
 
 class Exported(NamedTuple):
-    """An export: its bytes, how many lines they are, and what could not be kept."""
+    """An export: its bytes, how many lines they are, what could not be kept, and what was taken out on purpose."""
 
     format: str
     data: bytes
     lines: int
     loss: list[Loss]
+    redactions: Sequence[Redaction] = ()
 
 
-def export(session: Session, view: View, format_: Format) -> Exported:
+def export(session: Session, view: View, format_: Format, *, redact: bool = False) -> Exported:
     """Export a session in a foreign format.
 
     Args:
         session: the session.
         view: the path that counts as the active one, and the point of the log.
         format_: the format.
+        redact: take out secrets, homes, addresses and private spans, line by line; then untouched bytes are not kept.
 
     Raises:
         BlobMissing: bytes that the export needs are gone.
@@ -44,18 +47,26 @@ def export(session: Session, view: View, format_: Format) -> Exported:
     same = isinstance(origin, Origin) and origin.format == format_.name
     whole = view.state.next_seq == session.state.next_seq and view.leaf == session.leaf
     kept: list[SourceLine] | None = None
+    rendered: Rendered | None = None
     source = b""
     if same:
         source = b"".join(source_bytes(session))
-        if whole and untouched(session.log.chain.events(session.log.chain.first_own, stored=True)):
+        as_it_is = whole and untouched(session.log.chain.events(session.log.chain.first_own, stored=True))
+        if as_it_is and not redact:
             return Exported(format_.name, source, _count(b"".join(unpacked([source]))), [])
         kept = list(split(unpacked([source])))
-    rendered = format_.render(_view(session, view, kept))
+        if as_it_is:
+            rendered = Rendered([line.raw for line in kept])
+    if rendered is None:
+        rendered = format_.render(_view(session, view, kept))
+    redacted = RedactedView(view) if redact else None
+    lines = rendered.lines if redacted is None else redact_lines(rendered.lines, redacted.redactor)
     if source.startswith(MAGIC):
-        data = compress(rendered.lines, source)
+        data = compress(lines, b"" if redact else source)
     else:
-        data = b"".join(line + b"\n" for line in rendered.lines)
-    return Exported(format_.name, data, len(rendered.lines), rendered.loss)
+        data = b"".join(line + b"\n" for line in lines)
+    redactions = [] if redacted is None else redacted.redactions()
+    return Exported(format_.name, data, len(lines), rendered.loss, redactions)
 
 
 def source_bytes(session: Session) -> Iterator[bytes]:
@@ -90,9 +101,9 @@ def _view(session: Session, view: View, kept: Sequence[SourceLine] | None) -> Ex
     )
 
 
-def export_native(session: Session, view: View) -> Exported:
+def export_native(view: View) -> Exported:
     """The session as one log file of our own format: inherited events included, long strings in their lines."""
-    header: Header = msgspec.structs.replace(session.header, parent=UNSET, hash="")
+    header: Header = msgspec.structs.replace(view.header, parent=UNSET, hash="")
     line, digest = seal(encode(header), b"")
     lines = [line]
     loss: list[Loss] = []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,8 @@ from onward.errors import Refused, StorageFailed, Usage
 if TYPE_CHECKING:
     from onward.formats.exporting import Exported
     from onward.formats.protocol import Loss
+    from onward.formats.redacting import Redaction
+    from onward.reading import View
     from onward.session import Session
     from onward.store import Store
 
@@ -46,7 +50,7 @@ FORMATS = ("onward", "pi", "dsh", "claude-code", "codex", "markdown", "html")
     type=click.Path(path_type=Path, readable=False),
     help="Where to; default: stdout.",
 )
-@click.option("--redact", is_flag=True, help="Leave out secrets (comes in a later version).")
+@click.option("--redact", is_flag=True, help="Take out secrets, homes, addresses and <private> spans.")
 @point_options
 @common
 def export(
@@ -56,19 +60,21 @@ def export(
 
     A session that was imported and not changed gives the same bytes again. What the format cannot hold is listed.
     Without --output the export goes to stdout, so --json needs --output. A file that was imported is never written.
+    With --redact secrets, names of home directories, e-mail addresses and <private> spans give way to placeholders,
+    the same one for the same thing; stderr says of what kinds and where.
     """
-    if redact:
-        raise Usage("--redact is not built yet in this version", hint="look the export through before you share it")
     if as_json and file is None:
         raise Usage("--json needs --output FILE here", hint="without --output, stdout is the export itself")
     if file is not None:
         _check_target(store, file)
     with reading(store, session) as opened:
-        exported = _export(opened, point, format_)
+        exported = _export(opened, point, format_, redact)
         id_ = opened.id
     if file is None:
         _to_stdout(exported)
         _print_loss(exported.loss)
+        if redact:
+            _print_redactions(exported.redactions)
         return
     _write(file, exported.data)
     if as_json:
@@ -79,15 +85,33 @@ def export(
                 "path": output.printable(file.resolve()),
                 "lines": exported.lines,
                 "loss": [{"seq": one.seq, "what": one.what} for one in exported.loss],
+                **({"redactions": [asdict(one) for one in exported.redactions]} if redact else {}),
             }
         )
     else:
         output.say(f"{exported.lines:,} lines written to {output.printable(file)}")
         _print_loss(exported.loss)
+    if redact:
+        _print_redactions(exported.redactions)
 
 
-def _export(session: Session, point: Point, format_: str) -> Exported:
+def _export(session: Session, point: Point, format_: str, redact: bool) -> Exported:
     view = point.of(session)
+    if format_ not in ("markdown", "html", "onward"):
+        from onward.formats.exporting import export as export_foreign
+        from onward.formats.known import format_named
+
+        return export_foreign(session, view, format_named(format_), redact=redact)
+    if not redact:
+        return _own(view, format_)
+    from onward.formats.redacting import RedactedView
+
+    redacted = RedactedView(view)
+    return _own(redacted, format_)._replace(redactions=redacted.redactions())
+
+
+def _own(view: View, format_: str) -> Exported:
+    """The formats that know nothing of the file that a session was imported from."""
     if format_ == "markdown":
         from onward.formats.markdown import to_markdown
 
@@ -96,13 +120,9 @@ def _export(session: Session, point: Point, format_: str) -> Exported:
         from onward.formats.html import to_html
 
         return to_html(view)
-    from onward.formats import exporting
+    from onward.formats.exporting import export_native
 
-    if format_ == "onward":
-        return exporting.export_native(session, view)
-    from onward.formats.known import format_named
-
-    return exporting.export(session, view, format_named(format_))
+    return export_native(view)
 
 
 def _check_target(store: Store, file: Path) -> None:
@@ -149,6 +169,20 @@ def _to_stdout(exported: Exported) -> None:
     except UnicodeDecodeError:
         raise Usage("the export is binary and is not written to a terminal", hint="give --output FILE") from None
     output.say(text.removesuffix("\n"))
+
+
+def _print_redactions(redactions: Sequence[Redaction]) -> None:
+    """Say what was taken out, on stderr; never the text itself."""
+    for one in redactions:
+        some = ", ".join(f"#{seq}" for seq in one.seqs[:10]) + (" …" if len(one.seqs) > 10 else "")
+        output.hint(f"taken out: {one.kind}, {one.count:,} times" + (f" ({some})" if some else ""))
+    if not redactions:
+        output.hint("taken out: nothing was found")
+    output.hint("pictures and what no rule knows stay: look the export through before you share it")
+    from onward.redaction.detectors import installed
+
+    if installed() is None:
+        output.hint("more detectors: pip install 'onward[redact]'")
 
 
 def _print_loss(loss: list[Loss]) -> None:

@@ -67,7 +67,7 @@ class Gathering:
                 "leaf": view.leaf,
             },
             "branches": [
-                {"name": name, "leaf": None if leaf == NONE else leaf} for name, leaf in state.branches.leaves.items()
+                {"name": name, "leaf": None if leaf == NONE else leaf} for name, leaf in view.branches().items()
             ],
             "labels": [[seq, label] for seq, label in view.labels().items()],
             "notes": [
