@@ -258,7 +258,7 @@ def test_a_node_that_is_none_comes_with_where_to_look(home: Path, session: str, 
 def test_export_writes_a_file_and_says_what_was_lost(home: Path, session: str, tmp_path: Path, format_: str):
     target = tmp_path / f"out.{format_}"
     got = document(home, "export", session, "--to", format_, "--output", target)
-    keys(got, "session format path lines loss")
+    keys(got, "session format path lines loss redactions")
     assert (got["format"], got["path"]) == (format_, str(target))
     assert got["lines"] == target.read_bytes().count(b"\n") > 0
     for one in got["loss"]:

@@ -85,7 +85,7 @@ def export(
                 "path": output.printable(file.resolve()),
                 "lines": exported.lines,
                 "loss": [{"seq": one.seq, "what": one.what} for one in exported.loss],
-                **({"redactions": [asdict(one) for one in exported.redactions]} if redact else {}),
+                "redactions": [asdict(one) for one in exported.redactions],
             }
         )
     else:
