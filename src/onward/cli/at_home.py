@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,25 @@ def look(formats: Sequence[Format]) -> list[Found]:
             hint="name the files to import; DSH_SESSIONS says where an application of the Harness keeps its sessions",
         )
     return found
+
+
+def looking(formats: Sequence[Format], paths: Sequence[Path]) -> Callable[[], list[Found]]:
+    """What lists the files to follow: those of this user's agents, or the files and folders that were named."""
+    from onward.formats.places import Found, Place, files_in, find, in_order
+
+    if not paths:
+        return lambda: find(formats, os.environ, Path.home())
+
+    def named() -> list[Found]:
+        found: dict[Path, Found] = {}
+        for path in paths:
+            if path.is_dir():
+                found |= {file.path: file for file in files_in(Place(path, "", (".jsonl", ".jsonl.zstd")))}
+            elif path.exists() and (stat := path.stat()).st_size:
+                found[path.resolve()] = Found("", path.resolve(), stat.st_size, stat.st_mtime_ns)
+        return in_order(found.values())
+
+    return named
 
 
 def show(found: Sequence[Found], again: Again) -> int:

@@ -57,6 +57,16 @@ class Again:
                     str(real), known.session, known.format, version, known.events, known.messages, known.branches, 0, []
                 )
         imported = import_file(self._store, path, self._formats, progress=progress)
+        self.remember(imported, stat)
+        return imported
+
+    def remember(self, imported: Imported, stat: stat_result) -> None:
+        """Keep in the catalogue what came of a file.
+
+        Args:
+            imported: what came of it.
+            stat: of the file, from before it was read.
+        """
         found = self._store.backend.locate(imported.session)
         source = Source(
             path=imported.path,
@@ -74,7 +84,6 @@ class Again:
         )
         self._store.catalogue.sources.put([source])
         self._sources[source.path] = source
-        return imported
 
 
 def _same(known: Source, stat: stat_result) -> bool:

@@ -28,21 +28,26 @@ _SOME = re.compile(rb'\{"(?<=[' + b"".join(b"\\x%02x" % byte for byte in range(0
 """An object before which, seven bytes ahead, stands one of every eighth byte: few of them, chosen at C's speed."""
 
 
-def pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut bytes into pieces; they are together what came in."""
+def pieces(chunks: Iterable[bytes], start: int = 0) -> Iterator[bytes]:
+    """Cut bytes into pieces; they are together what came in.
+
+    Args:
+        chunks: a file's bytes.
+        start: where in the file they begin: at one of its cuts.
+    """
     held = bytearray()
-    done = 0
+    done = start
     for chunk in chunks:
         held += chunk
-        start = 0
+        at = 0
         while True:
-            size = _size(held, start, done)
+            size = _size(held, at, done)
             if size is None:
                 break
-            yield bytes(held[start : start + size])
-            start += size
+            yield bytes(held[at : at + size])
+            at += size
             done += size
-        del held[:start]
+        del held[:at]
     while held:
         size = min(len(held), PIECE) if done < PLAIN else len(held)
         yield bytes(held[:size])

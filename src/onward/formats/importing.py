@@ -22,23 +22,25 @@ from onward.formats.chunking import pieces
 from onward.formats.ending import holds_the_end
 from onward.formats.family import spawned
 from onward.formats.known import FORMATS
+from onward.formats.landing import (
+    OWN_KEY,
+    append,
+    branch_for,
+    finish,
+    import_fact,
+    is_native,
+    last_node,
+    ordinals,
+    way_back,
+)
 from onward.formats.protocol import Family, Format, Put, Reading, SourceInfo, Warning_
 from onward.formats.source import chunks_of, recognise, split, unpacked
 from onward.log import files
 from onward.log.door import Log
 from onward.model.event import MAIN, Draft, Event, Origin, SourceFile
 from onward.model.tree import NONE
-from onward.model.vocabulary import Kind, kind_of
 from onward.session import Session
 from onward.store import Store
-
-BATCH = 512
-"""Events of one append."""
-
-OWN_KEY = "import:"
-"""Lines that an importer adds carry a key that begins so; they count as untouched."""
-
-SOURCE_BRANCH = "source"
 
 _TURN = 60.0
 """Seconds that beginning an import may take other processes: they look at what was imported from the file before."""
@@ -90,7 +92,7 @@ def import_file(
 
 
 def _fresh(store: Store, format_: Format, version: int | str, path: Path, progress: Progress | None) -> Imported:
-    file = _describe(path, path.stat().st_size)
+    file = describe(path, path.stat().st_size)
     reading = _read(format_, path, file.bytes, lambda ordinal: ordinal, lambda _: "", None)
     info = reading.info
     if isinstance(format_, Family):
@@ -124,8 +126,8 @@ def _fresh(store: Store, format_: Format, version: int | str, path: Path, progre
             reading = _read(
                 format_, path, file.bytes, lambda ordinal: ordinal, session.put_blob, _counted(progress, file.bytes)
             )
-            new = _append(session.log, reading.drafts, 0, MAIN, NONE)
-            _finish(session.log, _ordinals(session.log), reading, f"{OWN_KEY}{file.bytes}:")
+            new = append(session.log, reading.drafts, 0, MAIN, NONE)
+            finish(session.log, ordinals(session.log), reading, f"{OWN_KEY}{file.bytes}:")
             session.sync()
             warnings = list(reading.warnings)
             if replaces is not None:
@@ -225,23 +227,17 @@ def _grow(
             return _answer(session, path, SourceInfo(version=version), 0, [])
         log = session.log
         (old, *_) = imported_files(session)
-        file = _describe(path, path.stat().st_size)
+        file = describe(path, path.stat().st_size)
         if not _begins_with(path, old):
             raise _changed(path)
-        known = _ordinals(log)
+        known = ordinals(log)
         # An import that was broken off before its first event may lack some of the bytes as well.
         _check_stored(log, path, file, old.blobs if known else [])
-        native = any(
-            event.origin is UNSET and kind_of(event.type, event.fact) is Kind.NODE for event in session.events()
-        )
-        branch, active, leaf = MAIN, log.state.branches.active, log.state.leaf()
+        native = any(is_native(event) for event in session.events())
+        active, leaf = log.state.branches.active, log.state.leaf()
         run = f"{OWN_KEY}{file.bytes}:"
-        last = _last_node(log, known)
-        if native:
-            branch = SOURCE_BRANCH
-            if SOURCE_BRANCH not in log.state.branches.leaves:
-                data = {"name": SOURCE_BRANCH, "node": None if last == NONE else last}
-                log.append([Draft(type="branch/create", data=data, key=run + "source")], native=False)
+        last = last_node(log, known)
+        branch = branch_for(log, native, last, run)
         base = log.state.next_seq
         reading = _read(
             format_,
@@ -251,20 +247,11 @@ def _grow(
             session.put_blob,
             _counted(progress, file.bytes),
         )
-        new = _append(log, reading.drafts, len(known), branch, last)
-        _finish(log, [*known, *range(base, base + new)], reading, run, branch)
-        back: list[Draft] = []
-        if log.state.branches.active != active or (native and log.state.leaf(active) != leaf):
-            data = {"name": active, "node": None if leaf == NONE else leaf}
-            back.append(Draft(type="branch/move", data=data, key=run + "back"))
-        summary = {
-            "files": [msgspec.to_builtins(file)],
-            "bytes": file.bytes,
-            "lines": new,
-            "warnings": [{"line": line, "message": message} for line, message in reading.warnings],
-        }
+        new = append(log, reading.drafts, len(known), branch, last)
+        finish(log, [*known, *range(base, base + new)], reading, run, branch)
+        back = way_back(log, native, active, leaf, run)
         if file.bytes != old.bytes:
-            back.append(Draft(type="import", data=summary, key=run + "import"))
+            back.append(import_fact(file, new, reading.warnings, run))
         if back:
             log.append(back, native=False)
         session.sync()
@@ -285,60 +272,7 @@ def _nothing_new(session: Session, format_: Format, path: Path) -> bool:
     )
 
 
-def _ordinals(log: Log) -> list[int]:
-    """Ordinal of a source event -> its seq."""
-    return [event.seq for event in log.chain.events(log.chain.first_own, stored=True) if event.origin is not UNSET]
-
-
-def _last_node(log: Log, known: Sequence[int]) -> int:
-    return next((seq for seq in reversed(known) if log.state.tree.has_node(seq)), NONE)
-
-
 # --- shared -----------------------------------------------------------------------------------------------------
-
-
-def _append(log: Log, drafts: Iterator[Draft], skip: int, branch: str, last: int) -> int:
-    """Append the drafts behind the first `skip`; the first node continues from `last`."""
-    count = 0
-    batch: list[Draft] = []
-    first_node = True
-    for ordinal, draft in enumerate(drafts):
-        if ordinal < skip:
-            continue
-        if kind_of(draft.type, draft.fact) is Kind.NODE:
-            if first_node and draft.parent is UNSET and skip:
-                draft = msgspec.structs.replace(draft, parent=None if last == NONE else last)
-            if branch != MAIN:
-                draft = msgspec.structs.replace(draft, branch=branch)
-            first_node = False
-        batch.append(draft)
-        count += 1
-        if len(batch) == BATCH:
-            log.append(batch, native=False, fold_inbox=False)
-            batch = []
-    if batch:
-        log.append(batch, native=False, fold_inbox=False)
-    return count
-
-
-def _finish(log: Log, seqs: Sequence[int], reading: Reading, key: str, branch: str = MAIN) -> None:
-    """Name the leaves that have no name, and bring the branch to the format's own current end."""
-    state = log.state
-    current = reading.current
-    end = state.leaf(branch) if current is None else NONE if current == NONE else seqs[current]
-    # The time of the last record: an import is no news of the session.
-    time = log.chain.event(state.next_seq - 1).time if state.next_seq else None
-    named = {end, *(leaf for name, leaf in state.branches.leaves.items() if name != branch)}
-    lines = [
-        Draft(type="branch/create", data={"name": f"leaf-{leaf}", "node": leaf}, time=time, key=f"{key}leaf-{leaf}")
-        for leaf in state.tree.leaves()
-        if leaf not in named and f"leaf-{leaf}" not in state.branches.leaves
-    ]
-    if end != state.leaf(branch):
-        data = {"name": branch, "node": None if end == NONE else end}
-        lines.append(Draft(type="branch/move", data=data, time=time, key=key + "current"))
-    if lines:
-        log.append(lines, native=False, fold_inbox=False)
 
 
 def _answer(session: Session, path: Path, info: SourceInfo, new: int, warnings: list[Warning_]) -> Imported:
@@ -349,7 +283,7 @@ def _answer(session: Session, path: Path, info: SourceInfo, new: int, warnings: 
         session=session.id,
         format=origin.format,
         version=info.version,
-        events=len(_ordinals(session.log)),
+        events=len(ordinals(session.log)),
         messages=session.state.messages(),
         branches=len(session.state.branches.leaves),
         new=new,
@@ -413,7 +347,7 @@ def _first(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
             return
 
 
-def _describe(path: Path, size: int) -> SourceFile:
+def describe(path: Path, size: int) -> SourceFile:
     whole = sha256()
     blobs: list[str] = []
     for piece in _pieces(path, size):

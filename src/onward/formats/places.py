@@ -6,7 +6,7 @@ Nothing is opened here but Pi's settings; `files_in` lists folders.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -54,8 +54,12 @@ def find(formats: Sequence[Format], env: Mapping[str, str], home: Path) -> list[
         for place in places(format_, env, home):
             for file in files_in(place):
                 found.setdefault(file.path, file._replace(format=format_.name))
-    # A sub-agent's file is written after its session's, and wants to be imported after it.
-    return sorted(found.values(), key=lambda file: (file.path.name.startswith("agent-"), file.mtime_ns, file.path))
+    return in_order(found.values())
+
+
+def in_order(found: Iterable[Found]) -> list[Found]:
+    """Files as they are imported: oldest change first, those of sub-agents behind those of their sessions."""
+    return sorted(found, key=lambda file: (file.path.name.startswith("agent-"), file.mtime_ns, file.path))
 
 
 def places(format_: Format, env: Mapping[str, str], home: Path) -> list[Place]:
@@ -66,11 +70,13 @@ def places(format_: Format, env: Mapping[str, str], home: Path) -> list[Place]:
 def files_in(place: Place) -> Iterator[Found]:
     """The files of a place, by real path. What cannot be listed has none."""
     for folder, _, names in os.walk(place.folder):
-        for name in names:
-            if not (name.startswith(place.begins) and name.endswith(place.ends)):
-                continue
-            path = Path(folder, name).resolve()
+        wanted = [name for name in names if name.startswith(place.begins) and name.endswith(place.ends)]
+        real = Path(folder).resolve() if wanted else None
+        for name in wanted:
+            assert real is not None
+            path = real / name
             try:
+                path = path.resolve() if path.is_symlink() else path
                 stat = path.stat()
             except OSError:
                 continue  # gone in this moment, or a link to nowhere

@@ -28,6 +28,13 @@ class SourceLine(NamedTuple):
     bom: bool = False
 
 
+PAUSE = SourceLine(0, b"")
+"""Stands among a file's lines where there are no more for now: see `Pausing`."""
+
+PAUSED = Draft(type="")
+"""What a reading that may be paused gives in answer to `PAUSE`."""
+
+
 class Warning_(NamedTuple):
     """Something in the source that a person should know; `line` is 1-based, None for the file as a whole."""
 
@@ -200,3 +207,14 @@ class Family(Protocol):
     def beside(self, path: Path, info: SourceInfo) -> None:
         """Add to `info` what the file's place and the files beside it say."""
         ...
+
+
+@runtime_checkable
+class Pausing(Protocol):
+    """A format whose files can be followed: a reading goes on where it was when its file has grown.
+
+    Where it meets `PAUSE` among the lines, behind the first draft, it gives the drafts of every record so far, sets
+    `Reading.current`, and gives `PAUSED`.
+    """
+
+    pauses: bool

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from onward.errors import BadSource, NotFound, NotLossless
-from onward.formats.protocol import Format, Headless, Sniffed, SourceLine, Warning_
+from onward.formats.protocol import PAUSE, Format, Headless, Sniffed, SourceLine, Warning_
 from onward.formats.zstd import MAGIC, unpack
 from onward.model.event import Draft
 from onward.model.lossless import guard
@@ -90,15 +90,16 @@ def split(chunks: Iterable[bytes]) -> Iterator[SourceLine]:
         for part in whole:
             pending.append(part)
             number += 1
-            yield _line(number, b"".join(pending), True)
+            yield source_line(number, b"".join(pending), True)
             pending.clear()
         if last:
             pending.append(last)
     if pending:
-        yield _line(number + 1, b"".join(pending), False)
+        yield source_line(number + 1, b"".join(pending), False)
 
 
-def _line(number: int, raw: bytes, complete: bool) -> SourceLine:
+def source_line(number: int, raw: bytes, complete: bool) -> SourceLine:
+    """A line; a byte-order mark is taken off the first one."""
     if number == 1 and raw.startswith(_BOM):
         return SourceLine(number, raw[len(_BOM) :], complete, bom=True)
     return SourceLine(number, raw, complete)
@@ -121,6 +122,10 @@ class Record(NamedTuple):
     value: Any
     problem: str | None = None
     parses: bool = True
+
+
+PAUSED_HERE = Record(PAUSE, None)
+"""Stands among a file's records where `PAUSE` stands among its lines."""
 
 
 def decode(line: SourceLine) -> Record:
@@ -229,8 +234,13 @@ def records(lines: Iterable[SourceLine], warnings: list[Warning_]) -> Iterator[R
     Args:
         lines: the file's lines.
         warnings: what a person should know is added here: a byte-order mark, bad lines, a torn last line.
+
+    Where `PAUSE` stands among the lines, `PAUSED_HERE` stands among the records.
     """
     for line in lines:
+        if line is PAUSE:
+            yield PAUSED_HERE
+            continue
         if line.bom:
             warnings.append(Warning_(line.number, "the file starts with a byte-order mark; it is ignored"))
         if not line.raw.strip():

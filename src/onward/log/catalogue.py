@@ -22,7 +22,7 @@ from onward.log.terms import encodable
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 3
+VERSION = 4
 """Raise whenever the tables change; a file of another version is moved aside."""
 
 APPLICATION = 0x6F6E7764

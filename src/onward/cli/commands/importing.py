@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from onward.cli import output
-from onward.cli.at_home import ask, look, show
+from onward.cli.at_home import ask, look, looking, show
 from onward.cli.options import common, examples
 from onward.errors import OnwardError
 
@@ -36,8 +36,14 @@ if TYPE_CHECKING:
     help="What the files are.",
 )
 @click.option("--yes", is_flag=True, help="Without a PATH: import what was found without asking.")
+@click.option(
+    "--watch", is_flag=True, help="Go on: append what the files grow by, until Ctrl-C. A PATH may be a folder."
+)
+@click.option("--every", type=click.FloatRange(0.05), default=1.0, show_default=True, help="Seconds between two looks.")
 @common
-def import_(store: Store, paths: tuple[Path, ...], format_: str, yes: bool, as_json: bool) -> int:
+def import_(
+    store: Store, paths: tuple[Path, ...], format_: str, yes: bool, watch: bool, every: float, as_json: bool
+) -> int:
     """Take in session files of other agents: Pi (versions 1 to 3), DeepSeek Harness (0 to 3), Claude Code, Codex.
 
     Without a PATH: what this user's agents keep where they keep it, shown first and asked about (--yes and --json do
@@ -47,10 +53,15 @@ def import_(store: Store, paths: tuple[Path, ...], format_: str, yes: bool, as_j
     The files of sub-agents come with their session's. Importing a file again adds what is new in it; one that has not
     changed is not read. The file itself is never changed. A file that cannot be imported does not keep the others
     from it.
+
+    With --watch new files are taken in as they come, whole lines are appended as they are written, and a session that
+    is open elsewhere is tried again. What a file's export needs is stored when the file has come to rest.
     """
     from onward.formats.again import Again
 
     formats = _formats(format_)
+    if watch:
+        return follow(store, formats, paths, every, as_json)
     run = _Run(Again(store, formats), formats)
     if paths:
         run.import_with_companions(paths)
@@ -63,9 +74,7 @@ def import_(store: Store, paths: tuple[Path, ...], format_: str, yes: bool, as_j
             return 1
         run.import_all(found)
     if as_json:
-        output.document(
-            {"imported": [_row(one) for one in run.imported], "failed": [_failure(*one) for one in run.failed]}
-        )
+        print_document(run.imported, run.failed)
     else:
         _print(run.imported if paths else [one for one in run.imported if one.new or one.warnings])
     for path_text, why in run.failed:
@@ -115,6 +124,35 @@ class _Run:
         return self.imported[-1]
 
 
+def follow(store: Store, formats: list[Format], paths: tuple[Path, ...], every: float, as_json: bool) -> int:
+    """Follow files until somebody ends it; what came in is said as it comes, or in a document at the end."""
+    import time
+
+    from onward.cli.stopping import Stop
+    from onward.formats.watching import Watch
+
+    def tell(one: Imported) -> None:
+        if not as_json:
+            output.say(f"{one.session}  +{one.new}  {output.printable(Path(one.path).name)}")
+
+    watch = Watch(store, looking(formats, paths), formats, tell=tell)
+    told: dict[Path, str] = {}
+    with Stop() as stop:
+        output.hint("following; Ctrl-C ends it")
+        while not stop.wanted(0):
+            watch.round(time.monotonic())
+            for path, error in watch.failed.items():
+                if told.get(path) != error.message:
+                    output.hint(f"onward: {output.printable(path)}: {error.message}")
+            told = {path: error.message for path, error in watch.failed.items()}
+            stop.wanted(every)
+        watch.close()
+    if as_json:
+        failed = [(output.printable(path), error) for path, error in watch.failed.items()]
+        print_document(watch.imported.values(), failed)
+    return 0
+
+
 def _from(progress: Progress, start: int, total: int) -> Progress:
     """A file's progress as that of a run that has come to `start`."""
     return lambda done, _: progress(start + done, total)
@@ -138,6 +176,11 @@ def _formats(name: str) -> list[Format]:
     from onward.formats.known import FORMATS, format_named
 
     return list(FORMATS) if name == "auto" else [format_named(name)]
+
+
+def print_document(imported: Iterable[Imported], failed: Iterable[tuple[str, OnwardError]]) -> None:
+    """What an import did, as a document."""
+    output.document({"imported": [_row(one) for one in imported], "failed": [_failure(*one) for one in failed]})
 
 
 def _row(one: Imported) -> dict[str, Any]:

@@ -18,6 +18,7 @@ class _ClaudeCode:
 
     name: str = NAME
     suffixes: tuple[str, ...] = (".jsonl",)
+    pauses: bool = True
     look_at: int = info.LOOK_AT
 
     def sniff(self, first: dict[str, Any]) -> Sniffed | None:

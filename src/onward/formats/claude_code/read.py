@@ -20,8 +20,8 @@ from onward.formats.claude_code.info import info_of, is_agent, sniff, tells
 from onward.formats.claude_code.ledger import Counted
 from onward.formats.claude_code.records import NAME, Mapped, map_node, title_of, unknown_type
 from onward.formats.claude_code.tree import Key, Tree
-from onward.formats.protocol import Put, Reading, SeqOf, SourceLine, Warning_
-from onward.formats.source import Record, millis, misfit, opaque, printable, records
+from onward.formats.protocol import PAUSED, Put, Reading, SeqOf, SourceLine, Warning_
+from onward.formats.source import PAUSED_HERE, Record, millis, misfit, opaque, printable, records
 from onward.model.event import APPEND, Draft, Source, Surface, view
 from onward.model.vocabulary import VOCABULARY
 
@@ -78,7 +78,11 @@ class _Reader:
 
     def drafts(self, stream: Iterable[Record]) -> Iterator[Draft]:
         for record in stream:
-            yield self._draft(record)
+            if record is PAUSED_HERE:
+                self._reading.current = self._tree.last[False]
+                yield PAUSED
+            else:
+                yield self._draft(record)
         self._reading.current = self._tree.last[False]
 
     def _warn(self, record: Record, message: str) -> None:

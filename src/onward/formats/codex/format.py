@@ -18,6 +18,7 @@ class _Codex:
 
     name: str = "codex"
     suffixes: tuple[str, ...] = (".jsonl",)
+    pauses: bool = True
 
     def sniff(self, first: dict[str, Any]) -> Sniffed | None:
         return sniff(first)

@@ -34,8 +34,8 @@ from onward.formats.codex.records import (
     sniff,
 )
 from onward.formats.codex.shrink import Shrinker
-from onward.formats.protocol import Put, Reading, SeqOf, SourceLine, Warning_
-from onward.formats.source import Record, millis, misfit, opaque, records
+from onward.formats.protocol import PAUSED, Put, Reading, SeqOf, SourceLine, Warning_
+from onward.formats.source import PAUSED_HERE, Record, millis, misfit, opaque, records
 from onward.model.event import APPEND, Draft, Source, Surface, view
 from onward.model.vocabulary import VOCABULARY, Kind, kind_of
 
@@ -98,6 +98,11 @@ class _Reader:
     def drafts(self, early: Iterable[Record], stream: Iterator[Record]) -> Iterator[Draft]:
         waiting: deque[tuple[int, Draft]] = deque()
         for record in chain(early, stream):
+            if record is PAUSED_HERE:
+                while waiting:
+                    yield self._settled(*waiting.popleft())
+                yield PAUSED
+                continue
             self._record = record
             waiting.append((self._ordinal, self._draft(record)))
             self._ordinal += 1

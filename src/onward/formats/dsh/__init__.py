@@ -18,6 +18,7 @@ class DshFormat:
 
     name = "dsh"
     suffixes: tuple[str, ...] = (".jsonl", ".jsonl.zstd")
+    pauses = True
 
     def sniff(self, first: dict[str, Any]) -> Sniffed | None:
         """Whether the first object of a file is a Harness header. Raises FormatUnsupported for a future version."""

@@ -13,8 +13,8 @@ from onward.formats.dsh.legacy import modern
 from onward.formats.dsh.mapping import FOREIGN, Mapped, Mapper
 from onward.formats.dsh.rows import SAFE_INT, Malformed, Row, rows_of
 from onward.formats.dsh.surface import ELIGIBLE, Range, Refusal, Shown, SurfaceFold, content_only
-from onward.formats.protocol import Reading, SeqOf, SourceInfo, SourceLine, Warning_
-from onward.formats.source import Record, misfit, opaque, printable, records, storable
+from onward.formats.protocol import PAUSED, Reading, SeqOf, SourceInfo, SourceLine, Warning_
+from onward.formats.source import PAUSED_HERE, Record, misfit, opaque, printable, records, storable
 from onward.model.event import APPEND, Draft, Surface, replace
 from onward.model.vocabulary import VOCABULARY, Kind
 
@@ -149,7 +149,10 @@ class Reader:
     def drafts(self, stream: Iterator[Record]) -> Iterator[Draft]:
         """The drafts of all records, in order."""
         for record in stream:
-            yield from self._record(record)
+            if record is PAUSED_HERE:
+                yield PAUSED
+            else:
+                yield from self._record(record)
         for what, count in self._complaints.items():
             if count > _SAME_WARNING:
                 self.warnings.append(Warning_(None, f"{what}: {count - _SAME_WARNING} more of these"))

@@ -17,6 +17,7 @@ class _Pi:
 
     name: str = read.NAME
     suffixes: tuple[str, ...] = (".jsonl",)
+    pauses: bool = True
 
     def sniff(self, first: dict[str, Any]) -> Sniffed | None:
         return read.sniff(first)

@@ -16,8 +16,8 @@ from msgspec import UNSET, UnsetType
 from onward.errors import BadSource, FormatUnsupported
 from onward.formats.pi.records import Json, Mapped, blocks, integer, map_entry, unknown_type
 from onward.formats.pi.tree import Entries
-from onward.formats.protocol import Put, Reading, SeqOf, Sniffed, SourceInfo, SourceLine, Warning_
-from onward.formats.source import Record, millis, misfit, opaque, printable, records
+from onward.formats.protocol import PAUSED, Put, Reading, SeqOf, Sniffed, SourceInfo, SourceLine, Warning_
+from onward.formats.source import PAUSED_HERE, Record, millis, misfit, opaque, printable, records
 from onward.model.event import APPEND, Draft, Source, Surface, replace, view
 from onward.model.tree import NONE
 from onward.model.vocabulary import VOCABULARY, Kind
@@ -94,9 +94,17 @@ class _Reader:
         for record in early:
             yield self._opaque(record, record.problem or "")
         for record in stream:
-            yield self._draft(record)
+            if record is PAUSED_HERE:
+                self._say_where()
+                yield PAUSED
+            else:
+                yield self._draft(record)
         for entry, line, parent in self._orphans:
             self._warn(line, self._orphaned(entry, parent))
+        self._say_where()
+
+    def _say_where(self) -> None:
+        """The last entry is where Pi goes on."""
         if self._last is not None:
             node = self._entries.nodes[self._last]
             self._reading.current = NONE if node is None else node
