@@ -239,6 +239,7 @@ def test_sessions_lists_all_of_them_with_their_size(backend: Backend):
     for id_ in ("a", "b", "c"):
         append(backend.create(header(id_)), 2)
     found = {located.id: located for located in backend.sessions()}
+    assert set(backend.ids()) == set(found)
     assert sorted(found) == ["a", "b", "c"]
     assert found["b"].size == backend.reader("b").head().size and found["b"].mtime_ns > 0
     assert backend.locate("b") == found["b"]

@@ -30,6 +30,7 @@ from onward.errors import (
 from onward.errors import Usage as UsageError
 from onward.log.door import check_known
 from onward.model import snapshot
+from onward.model.event import Origin, SourceFile
 from onward.model.messages import Image, Text, ToolCall
 
 Make = Callable[..., Store]
@@ -772,3 +773,15 @@ def test_a_home_that_is_a_file_is_said_to_be_one(tmp_path: Path):
     with pytest.raises(OnwardError, match="is not a directory") as caught:
         Store(tmp_path / "file")
     assert caught.value.exit_code == 1
+
+
+def test_the_sessions_of_a_file_are_found_though_no_row_says_so(make: Make):
+    store = make()
+    origin = Origin("pi", 3, [SourceFile("/w/one.jsonl", 1, "0" * 64, [])])
+    with store.create(cwd="/w", origin=origin) as one, store.create(cwd="/w", origin=origin) as other:
+        pass
+    store.catalogue.clear()
+    assert sorted(store.imported_from("pi", "/w/one.jsonl")) == sorted([one.id, other.id])
+    assert store.imported_from("codex", "/w/one.jsonl") == store.imported_from("pi", "/w/two.jsonl") == []
+    store.delete(other.id)
+    assert store.imported_from("pi", "/w/one.jsonl") == [one.id]

@@ -338,6 +338,26 @@ class Store:
             raise Refused(f"{text!r} is the beginning of {len(ids)} sessions", hint="give more of the id")
         return ids[0]
 
+    def imported_from(self, format_: str, source: str) -> list[str]:
+        """The ids of the sessions that were imported from a file, in no order.
+
+        Args:
+            format_: the name of the file's format.
+            source: its real path.
+        """
+        # Where a session comes from never changes: only sessions without a row have to be looked at.
+        for id_ in set(self.backend.ids()) - self.catalogue.ids():
+            self.refresh_row(id_)
+        known = self.catalogue.imported_from(self.tenant, format_, source)
+        return [id_ for id_ in known if self._is_here(id_)]
+
+    def _is_here(self, session: str) -> bool:
+        try:
+            self.backend.locate(session)
+        except NotFound:
+            return False
+        return True
+
     def _catch_up(self) -> None:
         """Bring the rows of sessions that changed, appeared or went away up to date."""
         known = self.catalogue.known()

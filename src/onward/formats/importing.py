@@ -170,9 +170,8 @@ class _Replaced(NamedTuple):
 
 def _former(store: Store, format_: str, path: Path) -> str | _Replaced | None:
     """The session that a source continues, or else the one that it replaces: the last made of those there are."""
-    rows = [row.session for row in store.sessions() if row.origin == format_ and row.source == str(path)]
-    # By id, which tells when a session was made: the listing is by what happened in it since.
-    rows.sort(reverse=True)
+    # By id, which tells when a session was made.
+    rows = sorted(store.imported_from(format_, str(path)), reverse=True)
     for id_ in rows:
         with store.open(id_, write=False) as session:
             (file, *_) = imported_files(session)

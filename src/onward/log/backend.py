@@ -140,6 +140,10 @@ class Backend(Protocol):
         """All sessions, in no order, without reading any of them."""
         ...
 
+    def ids(self) -> Iterator[str]:
+        """The ids of all sessions, in no order, without a look at any; perhaps of folders that have no log yet."""
+        ...
+
     def trashed(self) -> Iterator[Located]:
         """All sessions in the trash, likewise."""
         ...

@@ -22,7 +22,7 @@ from onward.log.terms import encodable
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 4
+VERSION = 5
 """Raise whenever the tables change; a file of another version is moved aside."""
 
 APPLICATION = 0x6F6E7764
@@ -104,6 +104,7 @@ _SCHEMA = (
     )""",
     """CREATE INDEX newest ON session ("tenant", "trashed", "updated")""",
     """CREATE INDEX forks ON session ("parent") WHERE "parent" IS NOT NULL""",
+    """CREATE INDEX imports ON session ("source") WHERE "source" IS NOT NULL""",
     """CREATE TABLE snapshot (
         "session" TEXT PRIMARY KEY, "created" INTEGER NOT NULL, "next_seq" INTEGER NOT NULL, "hash" BLOB NOT NULL,
         "size" INTEGER NOT NULL, "state" BLOB NOT NULL, "ledger" BLOB NOT NULL
@@ -210,6 +211,18 @@ class Catalogue:
             tuple(value for _, value in filters),
         )
         return [_row(record) for record in found]
+
+    def imported_from(self, tenant: str, format_: str, source: str) -> list[str]:
+        """The sessions that were imported from a file, in no order."""
+        found = self._all(
+            'SELECT session FROM session WHERE "source" = ? AND "origin" = ? AND "tenant" = ? AND NOT "trashed"',
+            (os.fsencode(source), format_, tenant),
+        )
+        return [record[0] for record in found]
+
+    def ids(self) -> set[str]:
+        """The sessions that have a row."""
+        return {record[0] for record in self._all("SELECT session FROM session", ())}
 
     def forks_of(self, session: str) -> list[str]:
         """The sessions that were forked from this one, oldest first, trashed ones included."""

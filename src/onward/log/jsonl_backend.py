@@ -164,19 +164,27 @@ class JsonlBackend:
         for project in self._names(self._sessions):
             yield from self._below(f"{self._sessions}/{project}")
 
+    def ids(self) -> Iterator[str]:
+        """See `Backend.ids`."""
+        for project in self._names(self._sessions):
+            yield from self._ids(f"{self._sessions}/{project}")
+
     def trashed(self) -> Iterator[Located]:
         """See `Backend.trashed`."""
         return self._below(self._trash)
 
     def _below(self, folder: str) -> Iterator[Located]:
-        for name in self._names(folder):
-            try:
-                check_id(name)
-            except InvalidId:
-                continue  # not a folder that we made
+        for name in self._ids(folder):
             found = self._located(name, f"{folder}/{name}")
             if found is not None:
                 yield found
+
+    def _ids(self, folder: str) -> Iterator[str]:
+        for name in self._names(folder):
+            try:
+                yield check_id(name)
+            except InvalidId:
+                continue  # not a folder that we made
 
     def _located(self, session: str, folder: str) -> Located | None:
         path = f"{folder}/log.jsonl"

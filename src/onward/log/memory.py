@@ -302,6 +302,10 @@ class MemoryBackend:
         """See `Backend.sessions`."""
         return iter([_located(log) for log in self._sessions.values()])
 
+    def ids(self) -> Iterator[str]:
+        """See `Backend.ids`."""
+        return iter([*self._sessions])
+
     def trashed(self) -> Iterator[Located]:
         """See `Backend.trashed`."""
         return iter([_located(log) for log in self._trash.values()])
