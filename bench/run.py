@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -56,8 +55,6 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Run everything; 0 when every measurement ran or was skipped for a reason, 1 when one failed."""
     given = arguments()
-    # Installed programs have their modules compiled; where that is switched off, start-up would measure the compiler.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if given.list:
         nowhere = Path()
         for row in rows(nowhere, nowhere, dict.fromkeys(SIZES, nowhere)):
