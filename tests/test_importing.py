@@ -132,6 +132,35 @@ def test_growth_never_continues_from_a_native_node_even_after_two_rounds(store: 
         assert said(session.view("source")) == ["one", "two", "three", "four"]
 
 
+def test_growth_leaves_a_branch_alone_that_somebody_called_source(store: Store, source: Path):
+    records = [HEADER, *TALK]
+    source.write_bytes(lines(*records))
+    id_ = import_file(store, source, FORMATS).session
+    with store.open(id_) as session:
+        session.create_branch("source", node=0)
+        session.user("mine", branch="source")
+    for number, text in enumerate(["three", "four"]):
+        records.append(entry(f"n{number}", "b" if number == 0 else "n0", text))
+        source.write_bytes(lines(*records))
+        assert import_file(store, source, FORMATS).new == 1
+    with store.open(id_, write=False) as session:
+        assert session.branch == "source" and said(session) == ["one", "mine"]
+        assert said(session.view("source-2")) == ["one", "two", "three", "four"]
+        assert set(session.state.branches.leaves) == {"main", "source", "source-2"}
+
+
+def test_growth_leaves_main_where_somebody_moved_it(store: Store, source: Path):
+    source.write_bytes(lines(HEADER, *TALK))
+    id_ = import_file(store, source, FORMATS).session
+    with store.open(id_) as session:
+        session.move("main", 0)
+    source.write_bytes(lines(HEADER, *TALK, entry("c", "b", "three")))
+    assert import_file(store, source, FORMATS).new == 1
+    with store.open(id_, write=False) as session:
+        assert session.branch == "main" and said(session) == ["one"]
+        assert said(session.view("source")) == ["one", "two", "three"]
+
+
 def test_a_file_that_no_longer_begins_as_it_did_is_a_new_session(store: Store, source: Path):
     source.write_bytes(lines(HEADER, *TALK))
     first = import_file(store, source, FORMATS)

@@ -23,6 +23,7 @@ OWN_KEY = "import:"
 """Lines that an importer adds carry a key that begins so; they count as untouched."""
 
 SOURCE_BRANCH = "source"
+_FOR_SOURCE = ":source"
 
 
 def ordinals(log: Log) -> list[int]:
@@ -88,18 +89,31 @@ def finish(log: Log, seqs: Sequence[int], reading: Reading, key: str, branch: st
 
 
 def is_native(event: Event) -> bool:
-    """Whether an event is a node that is not from the source: somebody has carried the session on."""
-    return event.origin is UNSET and kind_of(event.type, event.fact) is Kind.NODE
+    """Whether somebody has carried the session on here: with a node of their own, or by moving a branch."""
+    if event.origin is not UNSET or _is_importers(event):
+        return False
+    return event.type == "branch/move" or kind_of(event.type, event.fact) is Kind.NODE
+
+
+def _is_importers(event: Event) -> bool:
+    return isinstance(event.key, str) and event.key.startswith(OWN_KEY)
 
 
 def branch_for(log: Log, native: bool, last: int, run: str) -> str:
     """The branch that a source goes on: `main`, or one of its own beside what was carried on here."""
     if not native:
         return MAIN
-    if SOURCE_BRANCH not in log.state.branches.leaves:
-        data = {"name": SOURCE_BRANCH, "node": None if last == NONE else last}
-        log.append([Draft(type="branch/create", data=data, key=run + "source")], native=False)
-    return SOURCE_BRANCH
+    leaves = log.state.branches.leaves
+    for seq in log.state.facts.get("branch/create", ()):
+        made = log.chain.event(seq)
+        if _is_importers(made) and str(made.key).endswith(_FOR_SOURCE) and made.data["name"] in leaves:
+            return str(made.data["name"])
+    # Somebody may have a branch of that name.
+    names = (SOURCE_BRANCH, *(f"{SOURCE_BRANCH}-{number}" for number in range(2, len(leaves) + 3)))
+    name = next(name for name in names if name not in leaves)
+    data = {"name": name, "node": None if last == NONE else last}
+    log.append([Draft(type="branch/create", data=data, key=run + _FOR_SOURCE[1:])], native=False)
+    return name
 
 
 def way_back(log: Log, native: bool, active: str, leaf: int, run: str) -> list[Draft]:
