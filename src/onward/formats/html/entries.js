@@ -137,7 +137,7 @@ function blockElement(block, part) {
     case "context":
       return el("p", "file", `[${visible(block.uri || "")}] `, visible(block.abstract || ""));
     case "tool_result":
-      return el("div", "", ...block.content.map((one) => (one.type === "text" ? resultText(textOf(one.text)) : blockElement(one, null))));
+      return resultBlocks(block.content);
     case "role":
       return el("p", "role", NAMES[text] || text);
     case "error":
@@ -149,7 +149,15 @@ function blockElement(block, part) {
   }
 }
 
+function resultBlocks(blocks) {
+  const box = el("div");
+  inBatches(box, blocks, (one) => (one.type === "text" ? resultText(textOf(one.text)) : blockElement(one, null)));
+  return box;
+}
+
 function resultText(text) {
+  const output = outputIn(text);
+  if (output !== null) return el("div", "", resultText(output.output), output.metadata ? fields(output.metadata) : null);
   return isDiff(text) ? diff(text) : plain(text, "code output");
 }
 
@@ -168,9 +176,8 @@ function callElement(call, part) {
       const out = showArguments(call);
       if (result) {
         const head = el("p", "role", "Result ", result.model ? el("span", "model", result.model) : null, anchor(result));
-        const shown = result.blocks.map((one) => (one.type === "text" ? resultText(textOf(one.text)) : blockElement(one, null)));
-        out.push(head, ...shown);
-        if (!shown.length) out.push(el("p", "none", "nothing"));
+        out.push(head, resultBlocks(result.blocks.filter((one) => one.type !== "image")));
+        if (!result.blocks.length) out.push(el("p", "none", "nothing"));
       }
       return out;
     },
@@ -178,7 +185,9 @@ function callElement(call, part) {
   );
   if (result) box.id = `n${result.seq}`;
   if (!result || !result.blocks.some((one) => one.type === "image")) return box;
-  return el("div", "", box, ...result.blocks.filter((one) => one.type === "image").map(image));
+  const images = el("div");
+  inBatches(images, result.blocks.filter((one) => one.type === "image"), image);
+  return el("div", "", box, images);
 }
 
 /** An image from the page's own data; one that lies elsewhere is named, never fetched. */

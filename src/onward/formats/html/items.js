@@ -108,7 +108,7 @@ function stringsIn(value) {
   while (stack.length) {
     const one = stack.pop();
     if (typeof one === "string") out.push(one);
-    else if (one !== null && typeof one === "object") stack.push(...Object.values(one).reverse());
+    else if (one !== null && typeof one === "object") for (const inside of Object.values(one).reverse()) stack.push(inside);
   }
   return out;
 }

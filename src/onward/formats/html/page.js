@@ -5,6 +5,7 @@ for (const name of ["title", "menu", "side", "about", "branches", "marks", "prom
   byId[name] = document.getElementById(name);
 }
 const shown = { leaf: data.session.leaf, context: null, items: [], events: false, built: 0, places: new Map(), job: 0 };
+const GROUP = 40;
 const pieces = segments();
 const leaves = pieces.map((piece) => piece.nodes[piece.nodes.length - 1]).filter((node) => !children.has(node.seq));
 
@@ -39,8 +40,12 @@ function build() {
   slice();
 }
 
+/** Entries lie in groups, of which the browser lays out only those in view: scrolling costs the same in any length. */
 function buildUpTo(index) {
-  for (; shown.built <= index; shown.built++) byId.entries.append(entry(shown.items[shown.built]));
+  for (; shown.built <= index; shown.built++) {
+    if (shown.built % GROUP === 0) byId.entries.append(el("div", "group"));
+    byId.entries.lastChild.append(entry(shown.items[shown.built]));
+  }
 }
 
 function sayMode(path) {
@@ -97,7 +102,9 @@ function sideBranches() {
     const first = piece.nodes.find(byPerson) || piece.nodes.find((node) => preview(node, 10)) || piece.nodes[0];
     const row = button("", "Show the newest path through here", "", () => goTo(newestThrough(piece)));
     row.append(el("span", "gist", preview(first, 80) || visible(first.type)), el("span", "size", number(piece.nodes.length)));
-    for (const node of piece.nodes) for (const name of names.get(node.seq) || []) row.append(el("span", "branch", visible(name)));
+    const here = piece.nodes.flatMap((node) => names.get(node.seq) || []);
+    for (const name of here.slice(0, 5)) row.append(el("span", "branch", oneLine(name, 40)));
+    if (here.length > 5) row.append(el("span", "branch", `${number(here.length - 5)} more`));
     piece.row = row;
     row.style.paddingLeft = `${0.4 + Math.min(piece.depth, 12) * 0.7}rem`;
     return row;
@@ -177,7 +184,7 @@ function follow() {
   if (words.has("events")) setEvents(true);
   if (nodes.has(seq) && words.has("context")) {
     show(shown.leaf, seq);
-    scrollTo(0, document.documentElement.scrollHeight);
+    scrollTo(0, 0);
   } else if (nodes.has(seq)) {
     reveal(seq);
   }
@@ -194,13 +201,14 @@ function inView() {
 }
 
 function otherPrompt(direction) {
-  const top = 80;
-  const tops = shown.prompts.map((node) => [node.seq, shown.places.get(node.seq)[0]]);
-  const item = inView();
-  if (!item || !tops.length) return;
+  const target = document.querySelector(".target");
+  const box = target && target.getBoundingClientRect();
+  const near = box && box.bottom > 0 && box.top < innerHeight;
+  const item = (near && shown.items.find((one) => one.element === target)) || inView();
+  if (!item) return;
   const now = shown.items.indexOf(item);
-  const here = item.element.getBoundingClientRect().top >= top - 60;
-  const next = direction > 0 ? tops.find(([, index]) => index > now) : tops.findLast(([, index]) => index < now || (index === now && !here));
+  const places = shown.prompts.map((node) => [node.seq, shown.places.get(node.seq)[0]]);
+  const next = direction > 0 ? places.find(([, index]) => index > now) : places.reverse().find(([, index]) => index < now);
   if (next) location.hash = `#n${next[0]}`;
 }
 

@@ -39,7 +39,7 @@ function changed(old, fresh) {
 const OLD = ["old_string", "oldText", "old_str", "old_text", "search"];
 const NEW = ["new_string", "newText", "new_str", "new_text", "replace"];
 const PATH = ["file_path", "path", "filePath", "filename", "notebook_path"];
-const SHORT = ["command", "cmd", ...PATH, "pattern", "query", "url", "description", "prompt"];
+const SHORT = [...PATH, "pattern", "query", "url", "description", "prompt"];
 
 function firstOf(object, names) {
   for (const name of names) {
@@ -63,13 +63,33 @@ function argumentsOf(call) {
   }
 }
 
+/** The command of a call that runs one: a text, or words of which a shell's own are left out. */
+function commandOf(given) {
+  const command = given.command ?? given.cmd;
+  if (typeof command === "string") return command;
+  if (!Array.isArray(command) || !command.every((one) => typeof one === "string")) return null;
+  return command.length === 3 && /^-l?c$/.test(command[1]) ? command[2] : command.join(" ");
+}
+
+/** A result that is JSON around what a command printed; null for others. */
+function outputIn(text) {
+  if (!text.startsWith('{"output":')) return null;
+  try {
+    const parsed = JSON.parse(text);
+    return typeof parsed.output === "string" ? parsed : null;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return null;
+  }
+}
+
 /** What a call is about, on one line. */
 function gist(call) {
   const given = argumentsOf(call);
   if (typeof given === "string") return oneLine(given, 160);
   const patch = patchIn(given);
   if (patch !== null) return (/^\*\*\* (?:Update|Add|Delete) File: (.+)$/m.exec(patch) || [, ""])[1].slice(0, 160);
-  const short = firstOf(given, SHORT);
+  const short = commandOf(given) ?? firstOf(given, SHORT);
   if (short !== null) return oneLine(short, 160);
   const rest = Object.keys(given);
   return rest.length ? oneLine(rest.map((name) => `${name}=${JSON.stringify(given[name])}`.slice(0, 80)).join(", "), 160) : "";
@@ -105,9 +125,10 @@ function showArguments(call) {
   } else if (patch !== null) {
     out.push(diff(patch));
     for (const name of Object.keys(rest)) if (JSON.stringify(rest[name]).includes("*** Begin Patch")) delete rest[name];
-  } else if (typeof given.command === "string") {
-    out.push(plain(given.command, "code command"));
+  } else if (commandOf(given) !== null) {
+    out.push(plain(commandOf(given), "code command"));
     delete rest.command;
+    delete rest.cmd;
   }
   if (Object.keys(rest).length) out.unshift(fields(rest));
   return out;
