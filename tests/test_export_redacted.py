@@ -267,7 +267,7 @@ REAL = [
 ]
 
 
-@pytest.mark.parametrize(("format_", "name"), REAL, ids="/".join)
+@pytest.mark.parametrize(("format_", "name"), REAL, ids=[f"{format_}-{name}" for format_, name in REAL])
 def test_a_real_session_redacted_imports_to_as_many_events(store: Store, tmp_path: Path, format_: str, name: str):
     first = import_file(store, shared("sessions", format_, name), FORMATS).session
     with store.open(first, write=False) as session:

@@ -139,7 +139,7 @@ REAL = [
 ]
 
 
-@pytest.mark.parametrize(("format_", "name"), REAL, ids="/".join)
+@pytest.mark.parametrize(("format_", "name"), REAL, ids=[f"{format_}-{name}" for format_, name in REAL])
 def test_real_sessions_open_without_an_error_and_show_the_context_that_the_model_saw(
     store: Store, tmp_path: Path, format_: str, name: str
 ):
