@@ -115,6 +115,8 @@ def test_sessions_search_says_where_in_the_text_it_found_something(home: Path, t
     keys(row, f"{ROW} matches")
     assert row["session"] == theirs
     assert row["matches"] and all(set(match) == {"seq", "snippet"} for match in row["matches"])
+    shown = onward(home, "sessions", "--all", "--search", "five RUN").out
+    assert "MATCH" in shown and row["matches"][0]["snippet"][:20] in shown
     assert onward(home, "sessions", "--all", "--search", "re:(").code == 2
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import subprocess
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from command_line import Answer, document, onward, program
+from command_line import PROGRAM, Answer, document, onward, program
 from onward import Store
 from onward.cli.demo_data import harness_session, pi_session
 from onward.formats import again as again_module
@@ -142,6 +145,35 @@ def test_who_says_yes_or_wants_a_document_is_not_asked(user: Path, tmp_path: Pat
     assert sorted(row["origin"] for row in rows) == ["claude-code", "claude-code", "codex", "codex", "pi"]
     (agent,) = (row for row in rows if row["spawned"])
     assert agent["origin"] == "claude-code"
+
+
+@pytest.mark.parametrize(("said", "code", "sessions"), [("n", 1, 0), ("y", 0, 5), ("", 0, 5)])
+def test_at_a_terminal_it_asks_first(user: Path, tmp_path: Path, said: str, code: int, sessions: int):
+    home = tmp_path / "home"
+    master, slave = pty.openpty()
+    environment = {**os.environ, **env(user), "ONWARD_HOME": str(home), "TERM": "dumb"}
+    with subprocess.Popen([PROGRAM, "import"], env=environment, stdin=slave, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        shown = b""
+        while b"[Y/n]" not in shown:
+            shown += os.read(master, 4096)
+        os.write(master, said.encode() + b"\n")
+        rest = threading.Thread(target=_drain, args=(master,))
+        rest.start()
+        assert process.wait(60) == code
+        rest.join()
+    os.close(master)
+    assert b"Import 5 files?" in shown
+    assert len(document(home, "sessions", "--all")["sessions"]) == sessions
+
+
+def _drain(fd: int) -> None:
+    """Read what a terminal shows until its program is gone."""
+    try:
+        while os.read(fd, 4096):
+            pass
+    except OSError:  # Linux says so when the other side is closed.
+        return
 
 
 def test_only_the_named_format_is_looked_for(user: Path, tmp_path: Path):
