@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,6 +167,29 @@ def test_at_a_terminal_it_asks_first(user: Path, tmp_path: Path, said: str, code
     os.close(master)
     assert b"Import 5 files?" in shown
     assert len(document(home, "sessions", "--all")["sessions"]) == sessions
+
+
+def test_following_what_agents_keep_asks_as_well(user: Path, tmp_path: Path):
+    answer = run(tmp_path / "home", user, "--watch")
+    assert answer.code == 2
+    assert "--yes" in answer.err
+
+
+def test_what_agents_keep_is_followed_from_the_first_file_on(tmp_path: Path):
+    user, home = tmp_path / "user", tmp_path / "home"
+    command = [PROGRAM, "--home", str(home), "import", "--watch", "--every", "0.05"]
+    environment = {**os.environ, **env(user), "PYTHONUNBUFFERED": "1"}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as watcher:
+        assert watcher.stdout is not None and watcher.stderr is not None
+        assert watcher.stderr.readline().startswith("following")
+        for path, data in PLACES.values():
+            time.sleep(0.1)
+            write(user / path, data)
+            assert Path(path).name in watcher.stdout.readline()
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(30) == 0
+    assert len(document(home, "sessions", "--all")["sessions"]) == len(PLACES)
 
 
 def _drain(fd: int) -> None:

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from onward.formats.protocol import Format
 
 
-def look(formats: Sequence[Format]) -> list[Found]:
+def look(formats: Sequence[Format], *, needed: bool) -> list[Found]:
     """The session files of this user's agents.
 
     Raises:
-        NotFound: none.
+        NotFound: there are none, and some are needed.
     """
     from onward.formats.places import find, places
 
     found = find(formats, os.environ, Path.home())
-    if not found:
+    if not found and needed:
         looked = [str(place.folder) for format_ in formats for place in places(format_, os.environ, Path.home())]
         raise NotFound(
             "no PATH was given, and no agent keeps sessions in " + (", ".join(looked) or "a place that is known"),

@@ -60,18 +60,21 @@ def import_(
     from onward.formats.again import Again
 
     formats = _formats(format_)
+    again = Again(store, formats)
+    found = [] if paths else look(formats, needed=not watch)
+    if found and not as_json:
+        waiting = show(found, again)
+        if not waiting and not watch:
+            output.hint("all of it was imported before")
+            return 0
+        if waiting and not yes and not ask(waiting):
+            return 1
     if watch:
         return follow(store, formats, paths, every, as_json)
-    run = _Run(Again(store, formats), formats)
+    run = _Run(again, formats)
     if paths:
         run.import_with_companions(paths)
     else:
-        found = look(formats)
-        if not as_json and not (waiting := show(found, run.again)):
-            output.hint("all of it was imported before")
-            return 0
-        if not (as_json or yes or ask(waiting)):
-            return 1
         run.import_all(found)
     if as_json:
         print_document(run.imported, run.failed)
