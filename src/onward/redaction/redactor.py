@@ -12,6 +12,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from onward.redaction.detectors import Detector
@@ -27,6 +28,7 @@ from onward.redaction.rules import (
     PLACEHOLDER,
     RULES,
     SENSITIVE_NAME,
+    STEMS,
 )
 
 _PRIVATE = re.compile(r"<(/?)private\b[^<>]{0,100}>", re.IGNORECASE)
@@ -46,6 +48,10 @@ _STREAMED = frozenset(
 """Types of records that hold pieces of what is streamed: a piece may hold half of a secret."""
 
 _NAMES_KEPT = frozenset({"type", "id", "call_id", "item_id", "name", "role", "kind", "timestamp"})
+_SHORT = 64
+"""Characters up to which a text that was looked through is remembered as it is, a longer one by its digest: each is
+looked through at least twice, and names of fields thousands of times."""
+
 _LITERAL = 6
 """Characters that a secret must have to be looked for by its own text."""
 
@@ -86,6 +92,7 @@ class Redactor:
         self._numbers: dict[str, int] = {}
         self._literals: dict[str, str] = {}
         self._ordered: list[str] | None = None
+        self._scanned: dict[str | bytes, list[Span]] = {}
 
     # --- learning -----------------------------------------------------------------------------------------------
 
@@ -249,7 +256,13 @@ class Redactor:
     def _found(self, text: str) -> list[Span]:
         if len(text) < 4:
             return []
-        return list(self._spans(text))
+        name: str | bytes = text
+        if len(text) > _SHORT:
+            name = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        known = self._scanned.get(name)
+        if known is None:
+            known = self._scanned[name] = list(self._spans(text))
+        return known
 
     def _spans(self, text: str) -> Iterator[Span]:
         lower = text.lower()
@@ -263,7 +276,7 @@ class Redactor:
                     group = 1 if rule.pattern.groups and found[1] is not None else 0
                     if not _is_shown(found[group]):
                         yield Span(*found.span(group), rule.kind)
-        yield from _assigned(text)
+        yield from _assigned(text, lower)
         if self._detect is not None:
             for kind, secret in self._detect(text):
                 yield from (Span(at, at + len(secret), kind) for at in _places(text, secret))
@@ -301,8 +314,15 @@ def _private(text: str) -> Iterator[Span]:
         yield Span(start, len(text), "private")
 
 
-def _assigned(text: str) -> Iterator[Span]:
-    for found in ASSIGNED.finditer(text):
+def _assigned(text: str, lower: str) -> Iterator[Span]:
+    # A letter may become two in lower case; then places in one text are none in the other.
+    starts = (found.start() for found in STEMS.finditer(lower)) if len(lower) == len(text) else range(len(text))
+    end = 0
+    for start in starts:
+        found = ASSIGNED.match(text, start) if start >= end else None
+        if found is None:
+            continue
+        end = found.end()
         name, sign, quote, value = found["name"], found["sign"], found["quote"], found["value"]
         if not sign.strip() and not text[max(0, found.start() - 24) : found.start()].rpartition(" ")[2].startswith("-"):
             continue

@@ -40,6 +40,9 @@ ASSIGNED = re.compile(
 )
 """A name of a secret, a sign, a value; a blank as the sign counts for options of commands only."""
 
+STEMS = re.compile("pass|pwd|secret|token|api|access|private|signing|encryption|account|credential|auth")
+"""How the names in `ASSIGNED` begin, in lower case: looking for these first is ten times as fast."""
+
 RULES = (
     Rule(
         "aws-key",
