@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 from onward.errors import Usage
@@ -23,10 +24,20 @@ _LONE = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3041-\u312f\u3131-\u318e\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
-_EACH = re.compile(f"([{_LONE}])")
-_TOKEN = re.compile(rf"[{_LONE}]|(?:(?![{_LONE}])[^\W_])+")
 
 _ACCENTS = re.compile("[\u0300-\u036f]+")
+
+
+@cache
+def _each() -> re.Pattern[str]:
+    """Made when something is searched or indexed: compiling so many ranges takes longer than listing sessions may."""
+    return re.compile(f"([{_LONE}])")
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    return re.compile(rf"[{_LONE}]|(?:(?![{_LONE}])[^\W_])+")
+
 
 PREFIX = 3
 """Letters from which on a word also finds the words that begin with it."""
@@ -75,7 +86,7 @@ def _words(text: str, *, phrase: bool) -> Term:
     tokens = _tokens(text)
     if not tokens or not encodable(text):
         return Term(text)
-    prefix = not phrase and len(tokens[-1]) >= PREFIX and not _EACH.match(tokens[-1])
+    prefix = not phrase and len(tokens[-1]) >= PREFIX and not _each().match(tokens[-1])
     plain = indexed(text).replace("\0", " ").replace('"', '""')
     return Term(text, f'"{plain}"' + ("*" if prefix else ""), prefix)
 
@@ -98,7 +109,7 @@ def folded(text: str) -> str:
 
 def indexed(text: str) -> str:
     """Text as the index of words takes it in: folded, and spaces around what is a word by itself."""
-    return text.lower() if text.isascii() else _EACH.sub(r" \1 ", folded(text))
+    return text.lower() if text.isascii() else _each().sub(r" \1 ", folded(text))
 
 
 # --- finding a term in a text -----------------------------------------------------------------------------------
@@ -116,9 +127,9 @@ def finder(term: Term) -> Finder:
     if not tokens:
         return _by(re.compile(re.escape(term.text)))
     parts = [re.escape(token) for token in tokens]
-    whole = r"[\W_]*" if any(map(_EACH.match, tokens)) else r"[\W_]+"
-    start = "" if _EACH.match(tokens[0]) else r"(?<![^\W_])"
-    end = "" if term.prefix or _EACH.match(tokens[-1]) else r"(?![^\W_])"
+    whole = r"[\W_]*" if any(map(_each().match, tokens)) else r"[\W_]+"
+    start = "" if _each().match(tokens[0]) else r"(?<![^\W_])"
+    end = "" if term.prefix or _each().match(tokens[-1]) else r"(?![^\W_])"
     found = _by(re.compile(start + whole.join(parts) + end))
 
     def find(text: str) -> Span | None:
@@ -142,7 +153,7 @@ def _by(pattern: re.Pattern[str]) -> Finder:
 
 
 def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(_bare(text))
+    return _token().findall(_bare(text))
 
 
 def _bare(text: str) -> str:
