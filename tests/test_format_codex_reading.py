@@ -67,7 +67,7 @@ def test_a_later_session_meta_is_copied_history_and_a_fact():
     "fields",
     [
         {"forked_from_id": "c0"},
-        {"parent_thread_id": "c0", "agent_role": "explorer", "agent_nickname": "Bo", "agent_path": "/root/bo"},
+        {"parent_thread_id": "c0", "agent_role": "explorer", "agent_nickname": "Bo", "agent_path": "/agents/bo"},
         {"source": {"subagent": {"thread_spawn": {"parent_thread_id": "c0", "depth": 1}}}},
     ],
 )

@@ -223,7 +223,7 @@ def test_words_phrases_and_patterns_find_what_they_say(
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("parser", "a"), ("/work/api", "b"), ("project-x", "c"), ("sess-1", "a"), ("100%", "c"), ("10_%", "")],
+    [("parser", "a"), ("/code/api", "b"), ("project-x", "c"), ("sess-1", "a"), ("100%", "c"), ("10_%", "")],
 )
 def test_titles_folders_projects_and_ids_are_searched_by_any_piece(text: str, found: str):
     def row(session: str, **fields: Any) -> Row:
@@ -231,7 +231,7 @@ def test_titles_folders_projects_and_ids_are_searched_by_any_piece(text: str, fo
         names = dict.fromkeys(("agent", "title", "repo", "cwd", "origin", "source", "parent", "spawned"))
         return Row(**{**plain, **names, "session": session, "project": "p", **fields})
 
-    rows = [row("sess-1", title="Fix the Parser"), row("sess-2", cwd="/work/api")]
+    rows = [row("sess-1", title="Fix the Parser"), row("sess-2", cwd="/code/api")]
     rows.append(row("sess-3", title="été 100%", project="project-x"))
     catalogue = Catalogue(None)
     hits = [one.row.session for one in search(catalogue.texts, rows, text)]

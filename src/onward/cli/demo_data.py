@@ -32,7 +32,7 @@ Checked: 50 runs, all green. Not checked: other callers of lines_of().
 Files: shop/checkout.py (changed), tests/test_checkout.py (read)."""
 
 
-def pi_session(cwd: str = "/work/shop") -> bytes:
+def pi_session(cwd: str = "/srv/shop") -> bytes:
     """A session file of Pi, version 3, of an agent that worked in `cwd`."""
     file = _Pi(cwd)
     file.add("session_info", name="A test that fails one run in five")
@@ -142,7 +142,7 @@ class _Harness:
     """Rows with numbers, within turns and steps."""
 
     def __init__(self) -> None:
-        head = {"type": "session", "version": 3, "id": "harness-demo", "createdAt": START, "cwd": "/work/shop"}
+        head = {"type": "session", "version": 3, "id": "harness-demo", "createdAt": START, "cwd": "/srv/shop"}
         self._rows: list[Json] = [{**head, "isSeeded": False, "delegationDepth": 0}]
         self._turn = 0
 
