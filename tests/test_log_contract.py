@@ -310,7 +310,9 @@ def test_threads_may_share_a_writer_and_a_reader(backend: Backend):
         rounds = 0
         while True:
             lines = raws(reader)
-            assert lines == [line.raw for line in writer.read_many(range(len(lines)))]
+            # A line is in the file a moment before it is acknowledged, and only then the writer counts it.
+            known = min(len(lines), writer.head().next_seq)
+            assert lines[:known] == [line.raw for line in writer.read_many(range(known))]
             rounds += 1
             if stop.is_set():
                 return rounds

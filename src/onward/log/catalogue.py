@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from onward.log import sources, texts
 from onward.log.database import Database, Warn, log_warning
@@ -87,7 +87,7 @@ class Snapshot(NamedTuple):
     ledger: bytes
 
 
-_NAMES = tuple(field.name for field in structs.fields(Row))
+_NAMES = Row.__struct_fields__
 _SELECT = ", ".join(f'"{name}"' for name in _NAMES)
 _MARKS = ", ".join("?" * len(_NAMES))
 _AT = {name: at for at, name in enumerate(_NAMES)}

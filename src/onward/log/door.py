@@ -7,7 +7,6 @@ A refused or failed append leaves the state as it was.
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -222,7 +221,7 @@ class Log:
         if writer.number <= self.state.last_number:
             # The log may hold a greater number than the lock knew of: a copied log, or one whose lock file was lost.
             writer.renumber(self.state.last_number + 1)
-        data = {"number": writer.number, "pid": os.getpid(), "host": socket.gethostname()}
+        data = {"number": writer.number, "pid": os.getpid(), "host": os.uname().nodename}
         return Draft(type="writer/opened", data=data)
 
     def _write(self, writer: LogWriter, drafts: Sequence[Draft], expect_leaf: int | None = None) -> list[Event]:

@@ -26,7 +26,7 @@ class _Fields(Struct, kw_only=True):
     origin: int | tuple[int, int] | None
 
 
-_NAMES = tuple(field.name for field in msgspec.structs.fields(_Fields))
+_NAMES = _Fields.__struct_fields__
 
 
 def shaped(draft: Draft, *, seq: int) -> Draft:

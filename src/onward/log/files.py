@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import sys
 import time
 from collections.abc import Iterator
@@ -57,6 +56,12 @@ if sys.platform == "darwin":  # fsync there reaches only the drive's cache
 else:
     fsync = os.fsync
     fdatasync = os.fdatasync
+
+
+def token(size: int) -> str:
+    """`2 * size` random hex digits, for names that nobody else has."""
+    return os.urandom(size).hex()
+
 
 TICK = 50_000_000
 """Nanoseconds. Two changes that are further apart than this never get the same timestamp; a kernel's tick is at most
@@ -152,7 +157,7 @@ def write_beside(path: str, data: bytes, *, sync: bool) -> None:
         sync: the bytes are on disk before the rename (the directory entry is the caller's to sync).
     """
     folder, name = os.path.split(path)
-    beside = f"{folder}/.{name}.{secrets.token_hex(6)}"
+    beside = f"{folder}/.{name}.{token(6)}"
     fd = open_(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     try:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -265,7 +264,7 @@ class JsonlBackend:
             with suppress(FileExistsError):
                 files.mkdir(beside, files.DIR_MODE)
             # Renamed first, so that a crash leaves no half session that still seems to be one.
-            doomed = f"{beside}/{session}.{secrets.token_hex(4)}"
+            doomed = f"{beside}/{session}.{files.token(4)}"
             files.rename(f"{self._trash}/{session}", doomed)
             files.sync_path(self._trash)
             shutil.rmtree(doomed)

@@ -7,7 +7,6 @@ that out before it writes, and what it wrote without being acknowledged it cuts 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from errno import ENOSPC
@@ -129,7 +128,7 @@ class JsonlWriter(JsonlReader):
         copy (`lock.sweep`), so it can never come in place of a log that a newer writer has written to.
         """
         self._advance(files.fstat(self._fd).st_size)
-        beside = f"{self._path}.{secrets.token_hex(8)}"
+        beside = f"{self._path}.{files.token(8)}"
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
         fd = files.open_(beside, flags, files.FILE_MODE)
         try:

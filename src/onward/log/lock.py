@@ -8,8 +8,6 @@ it wrote; `check` looks at that before each write and again before the write is 
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import ENOSPC
@@ -126,7 +124,7 @@ class WriterLock:
         with _folder_of(folder, session, wait=wait, anyway=True) as folder_fd:
             for _ in range(10):
                 number = max(floor, _number(_read_path(path))) + 1
-                beside = f"{path}.{secrets.token_hex(8)}"
+                beside = f"{path}.{files.token(8)}"
                 fd = files.open_(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, files.FILE_MODE)
                 with _closing_on_error(fd):
                     try:
@@ -234,7 +232,7 @@ def _closing_on_error(fd: int) -> Iterator[None]:
 
 def _say(fd: int, number: int) -> _Said:
     """Write a lock file's content, with a nonce of its own. Raises OSError."""
-    content = Content(number, secrets.token_hex(8), os.getpid(), socket.gethostname())
+    content = Content(number, files.token(8), os.getpid(), os.uname().nodename)
     raw = msgspec.json.encode(content) + b"\n"
     if files.pwrite(fd, raw, 0) != len(raw):
         raise OSError(ENOSPC, "the lock could not be written")
