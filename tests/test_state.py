@@ -238,6 +238,37 @@ def test_the_state_at_any_seq_is_the_state_as_it_was_then(model: Model, data: st
     assert facts_of(cut) == facts_of(model.state)
 
 
+@given(a_log(), st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_fork_at_any_seq_folds_as_if_it_had_written_all_of_it(model: Model, data: st.DataObject):
+    length = data.draw(st.integers(0, len(model.events)))
+    child = Model()
+    child.state, child.events = model.state.inherit(length), list(model.events[:length])
+    before = facts_of(model.state)
+    for _ in range(data.draw(st.integers(1, 6))):
+        surface = child.state.surface(child.state.leaf("main"))
+        nodes = [None, *(event.seq for event in child.events if child.state.tree.has_node(event.seq))]
+        what = data.draw(st.sampled_from(["append", "replace", "move", "branch"]))
+        if what == "replace" and surface:
+            child.summary(SurfaceOp(replace=(surface[0], surface[-1])), surface)
+        elif what == "move":
+            child.add("branch/move", {"name": "main", "node": data.draw(st.sampled_from(nodes))})
+        elif what == "branch":
+            child.add("branch/create", {"name": f"own{len(child.events)}", "node": data.draw(st.sampled_from(nodes))})
+        else:
+            child.user(key=f"own{len(child.events)}")
+    whole = State()
+    for event in child.events:
+        whole.apply(whole.plan(event, event.data, child.events.__getitem__))
+    mine, all_ = facts_of(child.state), facts_of(whole)
+    # What is inherited is seen, but its keys and its writers are not the fork's.
+    assert mine.pop("openings") == []
+    all_.pop("openings")
+    assert mine.pop("keys") == {key: seq for key, seq in all_.pop("keys").items() if seq >= length}
+    assert mine == all_
+    assert facts_of(model.state) == before, "the parent is as it was"
+
+
 @given(a_log())
 @settings(max_examples=100, deadline=None)
 def test_a_snapshot_gives_the_same_state_back(model: Model):
