@@ -31,14 +31,25 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     request_id: str | UnsetType = UNSET
 
 
+class Digest(Struct, frozen=True, omit_defaults=True):
+    """A digest with the id of the recipe that made it, so that a new recipe is not taken for a mismatch."""
+
+    algorithm: str
+    value: str
+
+
 # --- nodes ------------------------------------------------------------------------------------------------------
 
 
 class TurnStart(Data, frozen=True):
-    """A turn begins. `turn` numbers the turns of a path from 1 where the writer counts."""
+    """A turn begins. `turn` numbers the turns of a path from 1 where the writer counts.
+
+    `run` names the run; `resumes` = seq of the turn/start of the same run that this turn goes on with.
+    """
 
     turn: int | UnsetType = UNSET
     run: str | UnsetType = UNSET
+    resumes: int | UnsetType = UNSET
 
 
 EndReason = Literal["completed", "aborted", "blocked", "error", "max-tokens", "interrupted", "forked"]
@@ -98,7 +109,11 @@ class AssistantAttempt(Data, frozen=True):
 
 
 class ToolCallStarted(Data, frozen=True):
-    """A tool's body is about to run. `advertised` = seq of the assistant message and index of the block."""
+    """A tool's body is about to run. `advertised` = seq of the assistant message and index of the block.
+
+    `key` is the idempotency key that the tool is handed, `attempt` counts from 1, `tool` is the digest of the tool's
+    definition, so that a resumed call is not put to another tool of the same name.
+    """
 
     call_id: str
     name: str
@@ -107,10 +122,14 @@ class ToolCallStarted(Data, frozen=True):
     effect: Effect = "irreversible"
     key: str | UnsetType = UNSET
     attempt: int = 1
+    tool: Digest | UnsetType = UNSET
 
 
 class ToolApproval(Data, frozen=True):
-    """A person or a policy was asked whether a call may run. `arguments_digest` binds the answer to the arguments."""
+    """A person or a policy was asked whether a call may run. `arguments_digest` binds the answer to the arguments.
+
+    `expires` (Unix milliseconds) is when an `allowed` no longer counts.
+    """
 
     call_id: str
     outcome: Literal["asked", "allowed", "rejected", "cancelled", "unavailable"]
@@ -119,10 +138,14 @@ class ToolApproval(Data, frozen=True):
     by: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     arguments_digest: str | UnsetType = UNSET
+    expires: int | UnsetType = UNSET
 
 
 class ToolResultData(Data, frozen=True):
-    """What a call gave back. `call` = seq of the tool/call where there is one; `how` it came about."""
+    """What a call gave back. `call` = seq of the tool/call where there is one; `how` it came about.
+
+    `late` marks what came after the call had been answered or tried again: it is logged and never on the surface.
+    """
 
     call_id: str
     content: list[ContentBlock] = field(default_factory=list)
@@ -132,6 +155,8 @@ class ToolResultData(Data, frozen=True):
     code: str | UnsetType = UNSET
     how: Literal["executed", "replayed", "synthetic"] = "executed"
     usage: Usage | UnsetType = UNSET
+    attempt: int | UnsetType = UNSET
+    late: bool = False
 
 
 class ToolReconciled(Data, frozen=True):
@@ -248,13 +273,6 @@ class AssistantPartial(Data, frozen=True):
     usage: Usage | UnsetType = UNSET
 
 
-class Digest(Struct, frozen=True, omit_defaults=True):
-    """A digest with the id of the recipe that made it, so that a new recipe is not taken for a mismatch."""
-
-    algorithm: str
-    value: str
-
-
 class Checkpoint(Data, frozen=True):
     """Where a durable loop stands. Messages are not copied; they follow from the log."""
 
@@ -285,6 +303,7 @@ class RunBlocked(Data, frozen=True):
 
     reasons: list[Reason]
     checkpoint: int | None = None
+    digest: str | UnsetType = UNSET
 
 
 class RunResumed(Data, frozen=True):

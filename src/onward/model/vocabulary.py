@@ -50,7 +50,7 @@ class EventType(Struct, frozen=True):
 _N, _F, _S = Kind.NODE, Kind.NODE_FACT, Kind.SESSION_FACT
 
 TABLE: tuple[EventType, ...] = (
-    EventType("turn/start", _N, d.TurnStart),
+    EventType("turn/start", _N, d.TurnStart, refs=("resumes",)),
     EventType("turn/end", _N, d.TurnEnd),
     EventType("step/start", _N, d.StepStart),
     EventType("step/end", _N, d.StepEnd),

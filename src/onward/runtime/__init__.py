@@ -1,0 +1,1 @@
+"""The durable loop: models and tools on top of the turn protocol."""
