@@ -16,6 +16,7 @@ from onward.model.messages import Message, Model, Text, Usage
 from onward.model.state import State, check_branch_name
 from onward.model.tree import NONE
 from onward.reading import View, select
+from onward.running.host import Host
 
 
 class Keeper(Protocol):
@@ -43,7 +44,7 @@ class Keeper(Protocol):
         ...
 
 
-class Session(View):
+class Session(Host):
     """One session, opened to read or to write.
 
     Use it as a context manager. A handle is thread-safe; it does not survive `os.fork()`.

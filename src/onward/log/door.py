@@ -129,6 +129,10 @@ class Log:
 
     # --- writing ------------------------------------------------------------------------------------------------
 
+    def now(self) -> int:
+        """The time that an event would get now, in Unix milliseconds."""
+        return self._clock()
+
     def append(
         self,
         drafts: Drafts,

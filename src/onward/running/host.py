@@ -1,0 +1,25 @@
+"""`Host`: what a run needs of the session that it runs on. `Session` is the one; nothing here imports it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from onward.log.door import Drafts
+from onward.model.event import Event
+from onward.reading import View
+
+
+class Host(View, ABC):
+    """A session that can be written to, seen from below: a `View` of its active branch, an append and a sync."""
+
+    @abstractmethod
+    def append_batch(self, drafts: Drafts, *, expect_leaf: int | None = None) -> list[Event]:
+        """Append a batch of events, all or none. See `Session.append_batch`."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """A durability point: on return, everything accepted so far is on disk. See `Session.sync`."""
+
+    def now(self) -> int:
+        """The time by the store's clock, in Unix milliseconds."""
+        return self.log.now()
