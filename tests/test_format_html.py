@@ -157,3 +157,13 @@ def test_results_and_calls_keep_what_pairs_them(session: Session):
     session.append(assistant("x", ("c1", "bash")), result("c1", "out"))
     first, second = page_of(session).data["nodes"][-2:]
     assert first["blocks"][1]["call_id"] == second["call_id"] == "c1"
+
+
+def test_a_message_that_stands_for_a_summary_kept_apart_from_it_says_so(session: Session):
+    asked = session.append(user("long"))[0].seq
+    short = session.append(Draft(type="compaction/summary", data={"summary": "short"}))[0].seq
+    stands = session.append(user("short", surface=replace(asked, asked), sources=(asked, short)))[0].seq
+    other = session.append(user("next"))[0].seq
+    by_seq = {node["seq"]: node for node in page_of(session).data["nodes"]}
+    assert by_seq[stands]["compaction"] == short
+    assert "compaction" not in by_seq[short] and "compaction" not in by_seq[other]

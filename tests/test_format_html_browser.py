@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from builders import shared
+from builders import assistant, message, result, shared, user
 from onward import Store
 from onward.formats.html import to_html
 from onward.formats.importing import import_file
 from onward.formats.known import FORMATS
+from onward.model.event import APPEND, Draft, replace
 from onward.session import Session
-from pages import Opened, a_bit_of_everything, chromium, hostile, opened
+from pages import Opened, Page, a_bit_of_everything, chromium, hostile, opened
 
 pytestmark = pytest.mark.slow
 
@@ -128,6 +129,94 @@ def test_a_search_finds_text_that_is_folded_and_opens_it(session: Session, tmp_p
     page, _ = shown(session, tmp_path, "#theme=dark&find=NEEDLES")
     assert "1 of 1" in page.text and "I think of needles" in page.text
     assert next(attrs for tag, attrs in page.tags if tag == "html")["data-theme"] == "dark"
+
+
+def classes(page: Opened | Page, tag: str) -> list[set[str]]:
+    page = page.page if isinstance(page, Opened) else page
+    return [set((attrs.get("class") or "").split()) for name, attrs in page.tags if name == tag]
+
+
+def test_what_a_program_says_in_a_persons_place_looks_unlike_a_prompt_and_is_folded_when_long(
+    session: Session, tmp_path: Path
+):
+    def injected(text: str) -> Draft:
+        return Draft(type="user/message", data={**user(text).data, "source": "injected"}, surface=APPEND)
+
+    session.append(user("a prompt"), injected("a short notice"), injected("# Skills\n" + "a **long** catalogue " * 50))
+    made = shown(session, tmp_path)
+    assert made.console == []
+    prompt, short, long = classes(made, "article")
+    assert "machine" not in prompt and {"message", "machine"} <= short and {"aside", "machine"} <= long
+    assert "User (injected)" in made.page.text and "Skills a long catalogue" in made.page.text  # the fold's one line
+    assert not any("open" in attrs for tag, attrs in made.page.tags if tag == "details")
+    seen = shown(session, tmp_path, f"#n{session.leaf}&context")
+    assert not [found for found in classes(seen, "article") if "aside" in found]
+
+
+def test_a_session_without_a_title_bears_its_first_prompt(session: Session, tmp_path: Path):
+    session.append(user("## Mend **the** gate"), assistant("done"))
+    page, _ = shown(session, tmp_path)
+    assert page.text.split("To the transcript")[0].strip() == "Mend the gate"  # the document's title
+
+
+def test_what_stands_for_other_nodes_is_named_by_what_it_is(session: Session, tmp_path: Path):
+    system = session.append(Draft(type="system/message", data={"message": message("system", "")}, surface=APPEND))[0]
+    asked = session.append(user("long"))[0].seq
+    session.append(
+        Draft(
+            type="system/message",
+            data={"message": message("system", "Be brief.")},
+            surface=replace(system.seq, system.seq),
+            sources=(system.seq,),
+        )
+    )
+    short = session.append(Draft(type="compaction/summary", data={"summary": "short"}))[0].seq
+    session.append(user("short", surface=replace(asked, asked), sources=(asked, short)))
+    page, _ = shown(session, tmp_path)
+    assert "System prompt from here on" in page.text
+    assert "Compaction: from here the model sees a summary" in page.text
+    assert "Change of what the model sees" not in page.text
+
+
+def test_a_failed_request_is_shown_as_a_rule_also_where_events_are_shown(session: Session, tmp_path: Path):
+    session.append(user("x"), Draft(type="assistant/attempt", data={"error": {"message": "no key (HTTP 401)"}}))
+    made = shown(session, tmp_path, "#events")
+    assert "a request failed — no key (HTTP 401)" in made.page.text
+    (rule,) = (found for found in classes(made, "article") if "rule" in found)
+    assert "event" not in rule  # events are laid out as blocks, which would take the lines beside it away
+
+
+def test_a_call_says_how_long_it_took_and_what_became_of_its_approval(session: Session, tmp_path: Path):
+    call = {"call_id": "c1", "name": "deploy"}
+    said = message("assistant", "")
+    said["blocks"] += [{"type": "tool_call", **call, "arguments": {"note": 'a "quoted"\nnote', "count": 2}}]
+    asked = session.append(
+        user("x"),
+        Draft(type="assistant/message", data={"message": said}, surface=APPEND, time=1_000),
+        Draft(type="tool/call", data={**call, "arguments": {}}, time=2_000),
+        Draft(type="tool/approval", data={**call, "outcome": "asked", "reason": "writes outside"}, time=2_100),
+        Draft(type="tool/approval", data={**call, "outcome": "rejected"}, time=2_200),
+        result("c1", "no", time=67_000),
+    )[-1].seq
+    page, console = shown(session, tmp_path)
+    assert console == []
+    assert 'note=a "quoted" note, count=2' in page.text  # in words, not as JSON
+    assert "approval rejected" in page.text and "1 min 5 s" in page.text
+    opened_, _ = shown(session, tmp_path, f"#n{asked}")
+    assert "Approval asked: writes outside" in opened_.text and "Approval rejected" in opened_.text
+
+
+def test_json_without_a_space_is_laid_out_unless_reading_it_would_change_it(session: Session, tmp_path: Path):
+    session.append(
+        user("x"),
+        assistant("", ("1", "get"), ("2", "get"), ("3", "run")),
+        result("1", '{"goal":{"id":"g1"},"phase":"active"}'),
+        result("2", '{"id":12345678901234567890,"phase":"kept"}'),
+    )
+    page, _ = shown(session, tmp_path, "#find=active")
+    assert "phaseactive" in page.text and '"id": "g1"' in page.text
+    page, _ = shown(session, tmp_path, "#find=kept")
+    assert '{"id":12345678901234567890,"phase":"kept"}' in page.text
 
 
 REAL = [

@@ -48,6 +48,7 @@ class Gathering:
         self._view = view
         self._texts: dict[str, int] = {}
         self._images: dict[str, tuple[str, str]] = {}
+        self._summaries: set[int] = set()
 
     def data(self) -> dict[str, Any]:
         """Everything that the page shows, as JSON."""
@@ -119,6 +120,13 @@ class Gathering:
                 node[name] = data[name]
         if isinstance(data.get("model"), dict) and data["model"].get("name"):
             node["model"] = data["model"]["name"]
+        if event.type == "compaction/summary":
+            self._summaries.add(event.seq)
+        elif event.type == "user/message":
+            # The Harness keeps its summary apart from the message that the model then sees, which cites it.
+            for source in event.sources:
+                if isinstance(source, int) and source in self._summaries:
+                    node["compaction"] = source
         if isinstance(data.get("usage"), dict):
             node["usage"] = {name: value for name, value in data["usage"].items() if name != "meta" and value}
         if isinstance(data.get("error"), dict):

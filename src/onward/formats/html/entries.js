@@ -8,7 +8,7 @@ let unfolded = false;
 function entry(item) {
   const { node, kind } = item;
   if (kind === "gone") return goneGroup(item);
-  const box = el("article", `entry ${kind} ${node.role || "event"} ${item.state}`);
+  const box = el("article", `entry ${kind} ${node.role || ""} ${node.role === "user" && !byPerson(node) ? "machine" : ""} ${item.state}`);
   box.id = `n${node.seq}`;
   box.tabIndex = -1;
   item.element = box;
@@ -19,10 +19,10 @@ function entry(item) {
     box.append(el("p", "", visible(why.filter(Boolean).join(" — "))), anchor(node));
     return box;
   }
-  if (kind === "event" || kind === "stand-in" || kind === "empty") {
+  if (kind === "event" || kind === "stand-in" || kind === "aside" || kind === "empty") {
     const parts = item.parts;
     const summary = [el("span", "who", name), " ", el("span", "gist", preview(node, 120)), anchor(node)];
-    const details = folded("node", summary, () => parts.map((part) => partElement(part)), unfolded && kind !== "event");
+    const details = folded("node", summary, () => (parts.length ? parts.map((part) => partElement(part)) : [el("p", "none", "nothing in it")]), unfolded && kind !== "event");
     for (const part of parts) part.holder = details;
     box.append(details);
     return box;
@@ -58,8 +58,9 @@ function inBatches(body, list, make) {
 }
 
 function nameOf({ node, kind }) {
-  if (kind === "stand-in" && node.type === "compaction/summary") return "Compaction: from here the model sees a summary";
+  if (kind === "stand-in" && (node.type === "compaction/summary" || node.compaction !== undefined)) return "Compaction: from here the model sees a summary";
   if (kind === "stand-in" && node.type === "context/edit") return `Edit of what the model sees of #${node.target}`;
+  if (kind === "stand-in" && node.type === "system/message") return "System prompt from here on";
   if (kind === "stand-in") return `Change of what the model sees (${node.type})`;
   if (node.type === "compaction/summary") return "Summary of a compaction";
   if (node.type === "branch/summary") return "Summary of a branch that was left";
@@ -127,7 +128,7 @@ function blockElement(block, part) {
     case "text":
       return part && part.node.role === "tool" ? resultText(text) : markdown(text);
     case "reasoning":
-      return folded("reasoning", ["Reasoning ", el("span", "gist", oneLine(text, 100))], () => [markdown(text)], unfolded);
+      return folded("reasoning", ["Reasoning ", el("span", "gist", oneLine(unmarked(text), 100))], () => [markdown(text)], unfolded);
     case "tool_call":
       return callElement(block, part);
     case "image":
@@ -158,6 +159,8 @@ function resultBlocks(blocks) {
 function resultText(text) {
   const output = outputIn(text);
   if (output !== null) return el("div", "", resultText(output.output), output.metadata ? fields(output.metadata) : null);
+  const json = jsonIn(text);
+  if (json !== null) return Array.isArray(json) ? plain(JSON.stringify(json, null, 1), "code output") : fields(json);
   return isDiff(text) ? diff(text) : plain(text, "code output");
 }
 
@@ -165,15 +168,25 @@ function callElement(call, part) {
   const { result, resultState } = part;
   const bad = result && result.is_error;
   const summary = [el("span", "tool", visible(call.name || "?")), " ", el("span", "gist", gist(call))];
+  if (part.approvals && part.approvals.length) {
+    const outcome = part.approvals[part.approvals.length - 1].data.outcome;
+    summary.push(el("span", outcome === "rejected" ? "badge bad" : "badge", visible(`approval ${outcome}`)));
+  }
   if (bad) summary.push(el("span", "badge bad", "error"));
   if (!result) summary.push(el("span", "badge", "no result"));
   else if (result.how) summary.push(el("span", "badge", result.how));
   if (resultState === "replaced") summary.push(el("span", "badge", "result no longer seen"));
+  const took = result ? duration(result.time - part.started) : "";
+  if (took) summary.push(el("span", "took", took));
   const box = folded(
     bad ? "call bad" : "call",
     summary,
     () => {
       const out = showArguments(call);
+      for (const { seq, data: approval } of part.approvals || []) {
+        const said = `Approval ${approval.outcome}${approval.reason ? `: ${approval.reason}` : ""} `;
+        out.push(el("p", "role", visible(said), anchor({ seq })));
+      }
       if (result) {
         const head = el("p", "role", "Result ", result.model ? el("span", "model", result.model) : null, anchor(result));
         out.push(head, resultBlocks(result.blocks.filter((one) => one.type !== "image")));

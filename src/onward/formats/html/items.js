@@ -1,7 +1,7 @@
 // What is shown of a path, as a list of items: for people (the transcript), or as the model saw it (the context).
 
 const STAND_INS = new Set(["compaction/summary", "context/edit"]);
-const NEVER_SHOWN = new Set(["turn/start", "step/start", "step/end", "request/header", "compaction/start", "custom"]);
+const ASIDE = 600; // characters from which on what a program said in the user's place is folded
 
 /** The parts of a node: its blocks, the tool calls of `waiting` ready to be joined by their results. */
 function partsOf(node, waiting) {
@@ -11,6 +11,7 @@ function partsOf(node, waiting) {
       if (block.type === "reasoning" && !textOf(block.text).trim()) continue;
       if (block.type === "text" && textOf(block.text) === "") continue;
       const part = { block, node, element: null, result: null };
+      if (block.type === "tool_call") part.approvals = [];
       parts.push(part);
       if (block.type === "tool_call" && waiting) waiting.set(block.call_id, part);
     }
@@ -42,12 +43,16 @@ function itemsOf(list, stateOf, standIns = new Set()) {
       waiting.delete(node.call_id);
       continue;
     }
+    const call = waiting.get(node.call_id);
+    if (call && node.type === "tool/call") call.started = node.time;
+    if (call && node.type === "tool/approval") call.approvals.push(node);
     const item = { node, kind: "message", state: stateOf(node), parts: partsOf(node, waiting), element: null };
     if (standIns.has(node.seq)) item.kind = "stand-in";
     else if (node.type === "turn/end" && node.reason !== "completed") item.kind = "rule";
     else if (node.type === "assistant/attempt" && node.error) item.kind = "rule";
     else if (!node.blocks && !node.messages && !node.error) item.kind = "event";
     else if (!item.parts.length) item.kind = "empty";
+    else if (node.type === "user/message" && !byPerson(node) && lengthOf(node) >= ASIDE) item.kind = "aside";
     items.push(item);
   }
   return items;
@@ -86,6 +91,7 @@ function contextItems(path) {
   for (const item of itemsOf(surface.map((seq) => nodes.get(seq)), () => "current")) {
     if (gone.has(item.node.seq)) items.push(group(item.node.seq));
     if (!item.parts.length) item.kind = "omitted";
+    else if (item.kind === "aside") item.kind = "message";
     items.push(item);
   }
   return items;
@@ -117,9 +123,18 @@ function stringsIn(value) {
 function preview(node, width) {
   for (const block of node.blocks || []) {
     const text = textOf(block.text) || (block.type === "tool_call" ? `${block.name} ${gist(block)}` : "");
-    if (text.trim()) return oneLine(text, width);
+    if (text.trim()) return oneLine(unmarked(text.slice(0, 8 * width)), width);
   }
   return "";
+}
+
+/** A beginning of Markdown for a line: without the marks of headings and of weight. */
+function unmarked(text) {
+  return text.replace(/^ {0,3}#{1,6} +/gm, "").replace(/\*\*(?=\S)|(?<=\S)\*\*/g, "");
+}
+
+function lengthOf(node) {
+  return (node.blocks || []).reduce((sum, block) => sum + textOf(block.text).length, 0);
 }
 
 const byPerson = (node) => node.type === "user/message" && (node.source === undefined || node.source === "user");

@@ -251,6 +251,11 @@ function toggleContext() {
   else if (item) location.hash = `#n${item.node.seq}&context`;
 }
 
+/** What the person asked first on the path that the page opens with; "" when nobody asked anything. */
+function firstPrompt() {
+  return pathTo(data.session.leaf).filter(byPerson).map((node) => preview(node, 120)).find(Boolean) || "";
+}
+
 let typing = 0;
 byId.query.addEventListener("input", () => {
   clearTimeout(typing);
@@ -293,7 +298,7 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", follow);
 
-const title = oneLine(data.session.title || `Session ${data.session.id}`, 200);
+const title = oneLine(data.session.title || firstPrompt() || `Session ${data.session.id}`, 200);
 document.title = title;
 byId.title.textContent = title;
 byId.title.title = title;

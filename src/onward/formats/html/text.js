@@ -88,6 +88,16 @@ function money(value) {
   return "$" + (value >= 1 ? value.toFixed(2) : String(Number(value.toPrecision(2))));
 }
 
+/** How long something took, from milliseconds; "" where that is not known. */
+function duration(milliseconds) {
+  if (!(milliseconds > 0)) return "";
+  if (milliseconds < 1000) return `${milliseconds} ms`;
+  if (milliseconds < 60000) return `${(milliseconds / 1000).toFixed(1)} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
+  return hours ? `${number(hours)} h ${minutes} min` : `${minutes} min ${seconds % 60} s`;
+}
+
 /** Unix milliseconds as a time element, in the reader's zone; some foreign logs hold times that no calendar has. */
 function moment(milliseconds) {
   const time = new Date(milliseconds);

@@ -83,6 +83,21 @@ function outputIn(text) {
   }
 }
 
+/**
+ * A result that is JSON without a space, as programs print it; null for others, and for JSON that reading changes
+ * (numbers beyond what JavaScript holds, a name twice).
+ */
+function jsonIn(text) {
+  if (!/^(?:\{"|\[[\[{"\d-])/.test(text) || text.length > 200000) return null;
+  try {
+    const parsed = JSON.parse(text);
+    return JSON.stringify(parsed) === text.trim() ? parsed : null;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return null;
+  }
+}
+
 /** What a call is about, on one line. */
 function gist(call) {
   const given = argumentsOf(call);
@@ -92,7 +107,7 @@ function gist(call) {
   const short = commandOf(given) ?? firstOf(given, SHORT);
   if (short !== null) return oneLine(short, 160);
   const rest = Object.keys(given);
-  return rest.length ? oneLine(rest.map((name) => `${name}=${JSON.stringify(given[name])}`.slice(0, 80)).join(", "), 160) : "";
+  return rest.length ? oneLine(rest.map((name) => `${name}=${typeof given[name] === "string" ? given[name].trim() : JSON.stringify(given[name])}`.slice(0, 80)).join(", "), 160) : "";
 }
 
 function patchIn(given) {
@@ -134,12 +149,15 @@ function showArguments(call) {
   return out;
 }
 
-/** An object as a list of its fields: short ones as text, others as JSON. */
+const PROGRAM = ["code", "script", "source", "program"];
+
+/** An object as a list of its fields: strings as text, programs as code, others as JSON. */
 function fields(object) {
   const made = el("dl", "fields");
   for (const [name, value] of Object.entries(object).slice(0, 200)) {
-    const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
-    made.append(el("dt", "", visible(name)), el("dd", "", plain(text ?? "", "")));
+    const text = typeof value === "string" ? value.replace(/^(?:[ \t]*\n)+/, "") : JSON.stringify(value, null, 1);
+    const isCode = typeof value === "string" ? PROGRAM.includes(name) && value.includes("\n") : text?.includes("\n");
+    made.append(el("dt", "", visible(name)), el("dd", "", plain(text ?? "", isCode ? "code" : "")));
   }
   return made;
 }
