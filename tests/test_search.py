@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import assistant, message, result, summary, user
+from builders import assistant, header, message, result, summary, user
 from onward import Store
 from onward.errors import Usage
-from onward.log import indexing, texts
+from onward.log import indexing, links, texts
 from onward.log.backend import Located
 from onward.log.catalogue import Catalogue, Row
 from onward.log.database import Database
+from onward.log.links import Noted
 from onward.log.memory import MemoryBackend
 from onward.log.terms import finder, snippet, terms
 from onward.log.texts import DOCUMENT, Portion, Texts
@@ -294,13 +295,13 @@ def documents(store: Store) -> int:
 def test_only_what_is_new_is_taken_in(store: Store, monkeypatch: pytest.MonkeyPatch):
     session = said(store, *[f"early{number}" for number in range(20)])
     read: list[int] = []
-    real = indexing._text
+    real = indexing._event
 
-    def counting(chain: Any, raw: bytes) -> str:
+    def counting(chain: Any, raw: bytes, linking: bool) -> Any:
         read.append(1)
-        return real(chain, raw)
+        return real(chain, raw, linking)
 
-    monkeypatch.setattr(indexing, "_text", counting)
+    monkeypatch.setattr(indexing, "_event", counting)
     with store.open(session) as again:
         again.user("later")
     assert len(read) == 2, "writer/opened and the message"
@@ -379,12 +380,12 @@ def test_texts_taken_in_without_fts5_are_read_and_taken_in_again_where_there_is(
 
 
 def test_two_processes_that_take_in_the_same_events_do_not_double_them():
-    database = Database(None, application=1, version=1, schema=texts.SCHEMA, busy=1, warn=pytest.fail)
+    database = Database(None, application=1, version=1, schema=(*texts.SCHEMA, *links.SCHEMA), busy=1, warn=pytest.fail)
     index = Texts(database)
-    started = index.add("s", 1, Portion([(0, "one")], 1, b"a"), None)
-    portion = Portion([(1, "two")], 2, b"b")
-    assert index.add("s", 1, portion, started) is not None
-    assert index.add("s", 1, portion, started) is None
+    started = index.add(header("s"), Portion([(0, "one")], 1, b"a", Noted([], [])), None)
+    portion = Portion([(1, "two")], 2, b"b", Noted([], []))
+    assert index.add(header("s"), portion, started) is not None
+    assert index.add(header("s"), portion, started) is None
     (term,) = terms("two")
     places = index.matches([term], {"s": list(index.holding(term).values())})
     assert [match.seq for match in places["s"]] == [1]
@@ -424,7 +425,7 @@ def test_two_thousand_sessions_are_searched_in_a_blink(tmp_path: Path):
     def fill(connection: Any) -> None:
         for number in range(2000):
             pieces = [(seq, f"{text} only{number}") for seq in range(6)]
-            texts._add(connection, f"s{number}", 1, Portion(pieces, 6, b""), None)
+            texts._add(connection, header(f"s{number}"), Portion(pieces, 6, b"", Noted([], [])), None)
             rows.append(Row(**{**plain, "session": f"s{number}", "project": "p"}))
 
     catalogue._database.run(fill, write=True)

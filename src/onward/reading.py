@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from onward.context.projection import Projection, project_surface, steps_of
@@ -27,6 +27,10 @@ FIRST_FEW = 4
 TURN_START = BRACKETS.index("turn/start")
 
 
+Elsewhere = Callable[[Log, int], str | None]
+"""Gives the title that other sessions give to a log's events before a seq, or None."""
+
+
 class View:
     """A path of a session: to a branch's leaf, or to a node, in the log as it is or as it was after some seq.
 
@@ -37,11 +41,12 @@ class View:
         leaf: seq of the path's last node, or None for an empty path.
     """
 
-    def __init__(self, log: Log, state: State, branch: str, leaf: int) -> None:
+    def __init__(self, log: Log, state: State, branch: str, leaf: int, elsewhere: Elsewhere | None = None) -> None:
         self.log = log
         self._state = state
         self._branch = branch
         self._leaf = leaf
+        self._elsewhere = elsewhere
 
     @property
     def id(self) -> str:
@@ -169,9 +174,21 @@ class View:
 
     @property
     def title(self) -> str | None:
-        """The session's title, or None."""
+        """The session's title, or None: its own, else the one that another session gives to an event in this one.
+
+        A title that was taken away is not looked for elsewhere.
+        """
+        own = self.own_title
+        return self._title_elsewhere() if own is None else own or None
+
+    @property
+    def own_title(self) -> str | None:
+        """The title that the session's own log gives; empty where it was taken away, None where there never was one."""
         event = self.latest("title")
-        return (event.data.get("title") or None) if event is not None else None
+        return (event.data.get("title") or "") if event is not None else None
+
+    def _title_elsewhere(self) -> str | None:
+        return None if self._elsewhere is None else self._elsewhere(self.log, self.state.next_seq)
 
     @property
     def first_prompt(self) -> str | None:
@@ -227,22 +244,30 @@ class View:
         return self.log.chain.blob(sha256)
 
 
-def select(log: Log, *, branch: str | None = None, at: int | None = None, node: int | None = None) -> View:
+def select(
+    log: Log,
+    *,
+    branch: str | None = None,
+    at: int | None = None,
+    node: int | None = None,
+    elsewhere: Elsewhere | None = None,
+) -> View:
     """A view of a log.
 
     Args:
         branch: whose leaf; None = the active branch at that point.
         at: the log as it was after this seq; None = as it is.
         node: the path to this node instead of a branch's leaf.
+        elsewhere: asked for a title where the log has none.
 
     Raises:
         NotFound: no such branch, seq or node at that point.
     """
     with log.still():
-        return _select(log, branch, at, node)
+        return _select(log, branch, at, node, elsewhere)
 
 
-def _select(log: Log, branch: str | None, at: int | None, node: int | None) -> View:
+def _select(log: Log, branch: str | None, at: int | None, node: int | None, elsewhere: Elsewhere | None) -> View:
     state = log.state
     if at is not None:
         if not -1 <= at < state.next_seq:
@@ -255,4 +280,4 @@ def _select(log: Log, branch: str | None, at: int | None, node: int | None) -> V
         if not state.tree.has_node(node):
             raise NotFound(f"{node} is not a node of the tree", hint=SEE_NODES, session=log.session)
         leaf = node
-    return View(log, state, name, leaf)
+    return View(log, state, name, leaf, elsewhere)

@@ -15,7 +15,7 @@ PROMPT = 120
 
 
 def row_of(log: Log, backend: Backend) -> Row:
-    """A session as a row of the listing.
+    """A session as a row of the listing, as far as its own log tells: see `log.catalogue.linked`.
 
     Raises:
         NotFound: the session is gone. Corrupt, BlobMissing: what the row is made from cannot be read.
@@ -29,7 +29,7 @@ def row_of(log: Log, backend: Backend) -> Row:
         tenant=header.tenant,
         user=header.user,
         agent=given(header.agent),
-        title=view.title,
+        title=view.own_title,
         prompt=_prompt(view),
         project=header.project.name,
         repo=given(header.project.repo),

@@ -39,6 +39,10 @@ class Keeper(Protocol):
         """A turn ended: a good moment to bring the catalogue up to date."""
         ...
 
+    def title_elsewhere(self, log: Log, end: int) -> str | None:
+        """The title that other sessions give to a log's events before `end`, or None."""
+        ...
+
     def closing(self, log: Log) -> None:
         """The session is about to close: the last moment for it."""
         ...
@@ -51,7 +55,7 @@ class Session(Host):
     """
 
     def __init__(self, store: Keeper, log: Log) -> None:
-        super().__init__(log, log.state, MAIN, NONE)
+        super().__init__(log, log.state, MAIN, NONE, store.title_elsewhere)
         self._store = store
 
     def __enter__(self) -> Self:
@@ -96,7 +100,7 @@ class Session(Host):
         Raises:
             NotFound: no such branch, seq or node.
         """
-        return select(self.log, branch=branch, at=at, node=node)
+        return select(self.log, branch=branch, at=at, node=node, elsewhere=self._elsewhere)
 
     def at(self, seq: int) -> View:
         """The log as it was after seq `seq`."""

@@ -383,6 +383,23 @@ class Store:
         except OnwardError:
             return None
 
+    def row(self, session: Session) -> Row:
+        """A session that is open as its row of the listing."""
+        from onward.log.catalogue import linked
+        from onward.row import row_of
+
+        self._catch_up()
+        return linked(row_of(session.log, self.backend), self.catalogue.links.titles())
+
+    def title_elsewhere(self, log: Log, end: int) -> str | None:
+        """The title that other sessions give to a log's events before `end`, or None."""
+        from onward.model.foreign import links
+
+        if not any(links(link.reader.header) for link in log.chain.links):
+            return None
+        self._catch_up()
+        return self.catalogue.links.titles().of(log.session, end)
+
     # --- the catalogue ------------------------------------------------------------------------------------------
 
     def save(self, log: Log, *, with_snapshot: bool = True) -> Row:

@@ -15,7 +15,7 @@ from onward.formats.source import split, unpacked
 from onward.formats.zstd import MAGIC
 from onward.formats.zstd_frames import compress
 from onward.log.references import named
-from onward.model.event import Header, Origin, encode, envelope_of, seal
+from onward.model.event import Event, Header, Origin, encode, envelope_of, seal
 from onward.model.tree import NONE
 from onward.reading import View
 from onward.session import Session
@@ -84,8 +84,13 @@ def _view(session: Session, view: View, kept: Sequence[SourceLine] | None) -> Ex
         parent = tree.parent(seq)
         return None if parent == NONE else parent
 
+    events = list(view.events())
+    if kept is None and view.title and view.own_title is None:
+        # Another session tells it: in a file of its own it has to stand in it.
+        data = {"title": view.title, "source": "model"}
+        events.append(Event(seq=view.state.next_seq, type="title", time=events[-1].time, data=data))
     return ExportView(
-        events=list(view.events()),
+        events=events,
         parent_of=parent_of,
         path=list(view.path),
         surface=view.surface,

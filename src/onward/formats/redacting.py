@@ -43,6 +43,7 @@ class RedactedView(View):
     def __init__(self, view: View) -> None:
         super().__init__(view.log, view.state, view.branch, NONE if view.leaf is None else view.leaf)
         self.redactor = Redactor(installed())
+        self._view = view
         self._events: dict[int, Event] = {}
         self._header: Header | None = None
         self._learn(view)
@@ -51,6 +52,7 @@ class RedactedView(View):
         redactor = self.redactor
         redactor.learn(to_builtins(view.header))
         redactor.learn(list(view.state.branches.leaves))
+        redactor.learn(view.title)  # it may be told by another session
         for event in view.events():
             redactor.seq = event.seq
             redactor.learn(event.data)
@@ -73,6 +75,10 @@ class RedactedView(View):
     def branch(self) -> str:
         """The branch that is looked at."""
         return self.redactor.text(super().branch)
+
+    def _title_elsewhere(self) -> str | None:
+        title = self._view._title_elsewhere()
+        return None if title is None else self.redactor.text(title)
 
     def branches(self) -> dict[str, int]:
         """Name -> leaf of every branch."""

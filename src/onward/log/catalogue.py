@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from onward.log import sources, texts
+from onward.log import links, sources, texts
 from onward.log.database import Database, Warn, log_warning
 from onward.log.terms import encodable
 
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 5
+VERSION = 6
 """Raise whenever the tables change; a file of another version is moved aside."""
 
 APPLICATION = 0x6F6E7764
@@ -38,6 +39,8 @@ class Row(Struct, frozen=True):
     """A session as lists show it.
 
     Attributes:
+        title: its own, else in lists the one that another session gives it, or None; a row as written has an empty
+            one where a person took the title away.
         prompt: the beginning of what a person asked first on the active branch, as one line; None = nothing yet.
         repo: what identifies the project.
         path: the log; empty in memory.
@@ -111,6 +114,7 @@ _SCHEMA = (
     )""",
     *texts.SCHEMA,
     *sources.SCHEMA,
+    *links.SCHEMA,
 )
 
 
@@ -123,6 +127,7 @@ class Catalogue:
     Attributes:
         texts: what was said in the sessions, to search in.
         sources: the files that sessions were imported from.
+        links: what sessions say of each other.
     """
 
     def __init__(
@@ -139,6 +144,7 @@ class Catalogue:
         self._database = Database(path, application=APPLICATION, version=version, schema=_SCHEMA, busy=busy, warn=warn)
         self.texts = texts.Texts(self._database)
         self.sources = sources.Sources(self._database)
+        self.links = links.Links(self._database)
 
     def put(self, row: Row, snapshot: Snapshot | None) -> bool:
         """Write a session's row, and its snapshot where one is given, in one transaction.
@@ -210,7 +216,8 @@ class Catalogue:
             f'SELECT {_SELECT} FROM session WHERE {where} ORDER BY "updated" DESC, "session" DESC',
             tuple(value for _, value in filters),
         )
-        return [_row(record) for record in found]
+        titles = self.links.titles()
+        return [linked(_row(record), titles) for record in found]
 
     def imported_from(self, tenant: str, format_: str, source: str) -> list[str]:
         """The sessions that were imported from a file, in no order."""
@@ -264,6 +271,12 @@ class Catalogue:
             return []  # Unpaired surrogates: no log can hold them, so nothing is called that.
         found = self._database.run(lambda connection: connection.execute(statement, values).fetchall(), write=False)
         return found or []
+
+
+def linked(row: Row, titles: links.Titles) -> Row:
+    """A row as lists show it: with the title that another session gives to one that has none of its own."""
+    title = titles.of(row.session) if row.title is None else row.title or None
+    return row if title == row.title else replace(row, title=title)
 
 
 def _values(row: Row) -> tuple[Any, ...]:

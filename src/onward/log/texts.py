@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from onward.log import links
 from onward.log.database import Database
 from onward.log.terms import Finder, Term, finder, first, indexed, snippet
+from onward.model.event import Header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -73,11 +75,12 @@ class Reached(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """Texts of events that follow each other, (seq, text), and how far that comes: as in `Reached`."""
+    """Texts of events that follow each other, (seq, text), how far that comes (as in `Reached`), and their links."""
 
     pieces: _Pieces
     next_seq: int
     hash: bytes
+    noted: links.Noted
 
 
 class Texts:
@@ -96,10 +99,11 @@ class Texts:
 
         return self._database.run(work, write=False)
 
-    def add(self, session: str, created: int, portion: Portion, known: Reached | None) -> Reached | None:
-        """Take in a portion of a session's texts.
+    def add(self, header: Header, portion: Portion, known: Reached | None) -> Reached | None:
+        """Take in a portion of a session's texts, and of what it says of other sessions.
 
         Args:
+            header: the session's.
             known: how far the session was taken in as the caller knows it; None = begin anew.
 
         Returns:
@@ -107,7 +111,7 @@ class Texts:
         """
 
         def work(connection: sqlite3.Connection) -> Reached | None:
-            return _add(connection, session, created, portion, known)
+            return _add(connection, header, portion, known)
 
         return self._database.run(work, write=True)
 
@@ -178,7 +182,8 @@ class Texts:
 
 
 def forget(connection: sqlite3.Connection, session: str) -> None:
-    """Take a session's texts out, inside the caller's transaction."""
+    """Take a session's texts and links out, inside the caller's transaction."""
+    links.forget(connection, session)
     known = _reached(connection, session)
     if known is None:
         return
@@ -193,6 +198,7 @@ def forget_all(connection: sqlite3.Connection) -> None:
     """Take everything out, inside the caller's transaction."""
     connection.execute("DELETE FROM texts")
     connection.execute("DELETE FROM document")
+    links.forget_all(connection)
     if has_words(connection) and _table(connection):
         connection.execute("INSERT INTO words(words) VALUES('delete-all')")
 
@@ -211,13 +217,13 @@ def has_words(connection: sqlite3.Connection) -> bool:
 # --- documents --------------------------------------------------------------------------------------------------
 
 
-def _add(
-    connection: sqlite3.Connection, session: str, created: int, portion: Portion, known: Reached | None
-) -> Reached | None:
+def _add(connection: sqlite3.Connection, header: Header, portion: Portion, known: Reached | None) -> Reached | None:
+    session = header.id
     now = _reached(connection, session)
     if known is None:
         forget(connection, session)
-        now = _begin(connection, session, created)
+        now = _begin(connection, session, header.created)
+        links.begin(connection, header)
     elif now != known:
         return None
     assert now is not None
@@ -236,6 +242,7 @@ def _add(
         "UPDATE texts SET next_seq = ?, hash = ?, documents = ? WHERE number = ?",
         (now.next_seq, now.hash, count, now.number),
     )
+    links.add(connection, session, portion.noted)
     return now
 
 

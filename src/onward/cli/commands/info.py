@@ -52,9 +52,7 @@ def _document(store: Store, session: Session, point: Point) -> dict[str, Any]:
     state = view.state
     nodes = sum(state.tree.is_node)
     surface = view.surface
-    from onward.row import row_of
-
-    row = row_document(row_of(session.log, store.backend))
+    row = row_document(store.row(session))
     located = store.backend.locate(session.id)
     types: dict[str, int] = {}
     for event in session.log.chain.events(0, state.next_seq, stored=True):
