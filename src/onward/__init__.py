@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onward.model.event import APPEND, Draft, Event, replace, view
     from onward.model.messages import Image, Message, Model, Reasoning, Text, ToolCall, Usage
     from onward.reading import View
+    from onward.running.hooks import Hooks, Inject, Moment, Veto
     from onward.session import Session
     from onward.store import Store
 
@@ -44,6 +45,10 @@ _PLACES = {
     "ToolCall": "onward.model.messages",
     "Usage": "onward.model.messages",
     "View": "onward.reading",
+    "Hooks": "onward.running.hooks",
+    "Inject": "onward.running.hooks",
+    "Moment": "onward.running.hooks",
+    "Veto": "onward.running.hooks",
     "Session": "onward.session",
     "Store": "onward.store",
 }
@@ -53,10 +58,13 @@ __all__ = [
     "AsyncStore",
     "Draft",
     "Event",
+    "Hooks",
     "Image",
+    "Inject",
     "MemoryBackend",
     "Message",
     "Model",
+    "Moment",
     "OnwardError",
     "Reasoning",
     "Session",
@@ -64,6 +72,7 @@ __all__ = [
     "Text",
     "ToolCall",
     "Usage",
+    "Veto",
     "View",
     "__version__",
     "errors",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
@@ -18,9 +18,17 @@ from onward.model.tree import NONE
 from onward.reading import View, select
 from onward.running.host import Host
 
+if TYPE_CHECKING:
+    from onward.running.hooks import Hooks
+
 
 class Keeper(Protocol):
     """What a session asks of the store that opened it."""
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks of all its sessions."""
+        ...
 
     def fork(
         self,
@@ -57,6 +65,7 @@ class Session(Host):
     def __init__(self, store: Keeper, log: Log) -> None:
         super().__init__(log, log.state, MAIN, NONE, store.title_elsewhere)
         self._store = store
+        self._hooks: Hooks | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +100,15 @@ class Session(Host):
     def next_seq(self) -> int:
         """The seq that the next event gets."""
         return self.log.state.next_seq
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks of this handle; those of the store are called before them."""
+        if self._hooks is None:
+            from onward.running.hooks import Hooks
+
+            self._hooks = Hooks(self._store.hooks)
+        return self._hooks
 
     # --- other points of view -----------------------------------------------------------------------------------
 
@@ -196,6 +214,27 @@ class Session(Host):
             data["call"] = call
             fields.setdefault("sources", (call,))
         return self._one("tool/result", data, APPEND, fields)
+
+    def inject(
+        self, content: str | Message, kind: str, *, display: bool = True, data: Any = None, **fields: Any
+    ) -> Event:
+        """Put a message before the model that no person wrote: a notice, recalled text, a hook's answer.
+
+        It is in the log before the request that carries it, and seen from there on.
+
+        Args:
+            content: text, which becomes a message of role `user`, or a message.
+            kind: the application's own word for it.
+            display: whether front ends should show it to people; the log has it either way.
+            data: what the application wants to find again; the model does not see it.
+        """
+        message = msgspec.to_builtins(content) if isinstance(content, Message) else _message("user", content)
+        body: dict[str, Any] = {"message": message, "kind": kind}
+        if not display:
+            body["display"] = False
+        if data is not None:
+            body["data"] = data
+        return self._one("custom/message", body, APPEND, fields)
 
     def summary(self, text: str, surface: SurfaceOp, sources: Sequence[Source], **fields: Any) -> Event:
         """Put a summary on the surface in the place of what `surface` takes off; `sources` cites that."""

@@ -25,6 +25,7 @@ from onward.project import project_of
 
 if TYPE_CHECKING:
     from onward.log.door import Clock, Log
+    from onward.running.hooks import Hooks
     from onward.searching import Found
     from onward.session import Session
 
@@ -61,6 +62,7 @@ class Store:
         sync: when writers sync: "barrier" (at durability points), "always", "never".
         backend: another back end, e.g. `MemoryBackend()`; then `home` is not used.
         clock: gives Unix milliseconds; for tests.
+        hooks: what is called when a session is created or ended, and in the turns of every session opened here.
 
     Attributes:
         unreadable: ids of sessions that the last listing could not read; it shows what is known of them, if anything.
@@ -75,6 +77,7 @@ class Store:
         sync: Sync = "barrier",
         backend: Backend | None = None,
         clock: Clock = now_ms,
+        hooks: Hooks | None = None,
     ) -> None:
         check_id(tenant)
         if sync not in ("never", "barrier", "always"):
@@ -83,6 +86,7 @@ class Store:
         self.user = user if user is not None else _user()
         self.sync = sync
         self.clock = clock
+        self._hooks = hooks
         self.unreadable: list[str] = []
         if backend is None:
             from onward.log.jsonl_backend import JsonlBackend
@@ -106,6 +110,15 @@ class Store:
     def close(self) -> None:
         """Close the catalogue. Sessions that are open stay usable."""
         self.catalogue.close()
+
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks of every session that is created or opened here."""
+        if self._hooks is None:
+            from onward.running.hooks import Hooks
+
+            self._hooks = Hooks()
+        return self._hooks
 
     # --- sessions -----------------------------------------------------------------------------------------------
 
@@ -135,6 +148,7 @@ class Store:
         Raises:
             AlreadyExists: there is a session of this id.
             InvalidId: the id cannot be part of a path.
+            Refused: a hook of `session-created` had a veto; the session was taken back.
         """
         from onward.log import opening
         from onward.session import Session
@@ -151,6 +165,24 @@ class Store:
         session = Session(self, opening.create(self.backend, header, clock=self.clock, sync=self.sync))
         if title:
             session.set_title(title)
+        return self._announced(session)
+
+    def _announced(self, session: Session) -> Session:
+        """A new session, after its hooks were called; a veto, or an error that goes through, takes it back."""
+        if self._hooks is None:
+            return session
+        from onward.running.hooks import Moment
+
+        try:
+            outcome = self._hooks.call(Moment("session-created", session))
+            if outcome.veto is not None:
+                raise Refused(f"a hook refused the new session: {outcome.veto.reason}")
+            for each in outcome.injected:
+                session.inject(each.message, each.kind, display=each.display, data=each.data)
+        except BaseException:
+            session.log.close()
+            self.discard(session.id)
+            raise
         return session
 
     def open(
@@ -237,7 +269,7 @@ class Store:
             log.close()
             self.discard(child.id)
             raise
-        return child
+        return self._announced(child)
 
     def _copy(self, parent: Session, header: Header, at: int) -> Log:
         from onward.log import opening
