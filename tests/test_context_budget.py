@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onward.context.budget import Fitted, fit, pairs
+from onward.context.budget import Fitted, fit, left, pairs
 from onward.model.data import Dropped
 from onward.model.messages import Message, Text, ToolCall, ToolResult
 
@@ -108,3 +108,23 @@ def test_pairs_stay_together_and_the_budget_holds_unless_it_says_otherwise(
     assert dropped == set(range(len(messages))) - kept
     more = fit(messages, sizes, budget + 5, range(len(messages)))
     assert more.over <= found.over
+
+
+@given(
+    st.lists(st.sampled_from(["u", "a", "a:x", "t:x", "a:y,z", "t:y", "t:z"]), max_size=12),
+    st.integers(0, 12),
+    st.data(),
+)
+def test_what_was_dropped_says_exactly_what_was_kept_also_within_a_node(words: list[str], budget: int, data):
+    messages = talk(" ".join(words))
+    nodes = [100]
+    for _ in messages[1:]:
+        nodes.append(nodes[-1] + data.draw(st.integers(0, 1)))
+    nodes = nodes[: len(messages)]
+    found = fit(messages, [1] * len(messages), budget, nodes)
+    assert left(found.dropped, nodes) == found.kept
+
+
+def test_a_range_of_a_node_without_messages_is_refused():
+    with pytest.raises(ValueError):
+        left([Dropped(first=1, last=2, reason="r")], [2, 3])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from builders import user
+from builders import note, user
 from onward.errors import Conflict, LeafMoved, NotLossless, OnwardError, ReadOnly, Refused
 from onward.model.event import Draft, Event, SurfaceOp
 from onward.session import Session
@@ -224,3 +224,28 @@ def test_a_follower_gets_events_as_they_were_handed_in(tmp_path: Path):
         followed: list[Event] = list(session.follow(long.seq, stop=stop))
         assert followed == [session.event(long.seq), session.event(own.seq)]
         assert followed[1].data == {"$blob": 1}
+
+
+def test_a_draft_may_be_made_from_the_events_before_it_in_its_batch(tmp_path: Path):
+    with Store(tmp_path, sync="never") as store, store.create(id="s") as session:
+        session.user("zero")
+        first, second = session.append_batch([user("one"), lambda events: note(events[-1].hash, about=events[-1].seq)])
+        assert second.data["text"] == first.hash and second.about == first.seq
+        (alone,) = session.append_batch([lambda events: note(f"after {len(events)}", about=first.seq)])
+        assert alone.data["text"] == "after 0"
+
+
+def test_a_draft_that_cannot_be_made_from_its_batch_takes_all_of_it_back(tmp_path: Path):
+    with Store(tmp_path, sync="never") as store, store.create(id="s") as session:
+        session.user("one")
+        before = session.next_seq, session.surface
+
+        def broken(events: Sequence[Event]) -> Draft:
+            assert session.next_seq == before[0] + len(events) == before[0] + 1
+            raise Refused("no")
+
+        with pytest.raises(Refused, match="no"):
+            session.append_batch([user("two"), broken])
+        assert (session.next_seq, session.surface) == before
+        session.user("three")
+    assert said(reopened(tmp_path)) == ["one", "three"]

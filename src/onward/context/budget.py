@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from msgspec import UNSET
+
 from onward.context.pairing import pair
 from onward.model.data import Dropped
 from onward.model.messages import Message
@@ -118,6 +120,48 @@ def _fitted(kept: list[int], sizes: Sequence[int], nodes: Sequence[int], budget:
         if index < len(sizes) and index not in staying:
             run.append(index)
         elif run:
-            dropped.append(Dropped(first=nodes[run[0]], last=nodes[run[-1]], reason=REASON))
+            dropped.append(_range(run[0], run[-1], nodes))
             run = []
     return Fitted(kept, dropped, tokens, tokens > budget)
+
+
+def _range(first: int, last: int, nodes: Sequence[int]) -> Dropped:
+    """The messages first..last as a range of nodes, and the parts where an end lies within a node's messages."""
+    since, until, at = _span(first, nodes), _span(last, nodes), UNSET
+    return Dropped(
+        first=nodes[first],
+        last=nodes[last],
+        reason=REASON,
+        first_part=at if first == since.start else first - since.start,
+        last_part=at if last == until.stop - 1 else last - until.start,
+    )
+
+
+def _span(index: int, nodes: Sequence[int]) -> range:
+    """The indices of the messages of one node, which stand together."""
+    start, stop = index, index + 1
+    while start and nodes[start - 1] == nodes[index]:
+        start -= 1
+    while stop < len(nodes) and nodes[stop] == nodes[index]:
+        stop += 1
+    return range(start, stop)
+
+
+def left(dropped: Sequence[Dropped], nodes: Sequence[int]) -> list[int]:
+    """Indices of the messages that stay when just what `dropped` says is left out, ascending.
+
+    Args:
+        dropped: as `fit` gave it for the same messages.
+        nodes: seq of each message's node.
+
+    Raises:
+        ValueError: a range names a node that has no message here.
+    """
+    kept: list[int] = []
+    at = 0
+    for one in dropped:
+        since, until = _span(nodes.index(one.first), nodes), _span(nodes.index(one.last), nodes)
+        start = since.start + (one.first_part if isinstance(one.first_part, int) else 0)
+        kept += range(at, start)
+        at = until.start + one.last_part + 1 if isinstance(one.last_part, int) else until.stop
+    return [*kept, *range(at, len(nodes))]

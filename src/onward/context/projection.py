@@ -13,14 +13,20 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
-from onward.context.budget import fit
+from onward.context.budget import fit, left
 from onward.context.tokens import estimate
+from onward.model.data import Dropped
 from onward.model.event import Event, SurfaceOp
 from onward.model.messages import Message
 from onward.model.project import messages_of
 from onward.model.surface import Op, fold
 
 State = Literal["included", "replaced", "omitted", "dropped"]
+
+NAME = "plain"
+VERSION = 1
+"""The converter's name and version where messages are handed on as they are projected. A change of what a node
+projects to is a new version."""
 
 Carriers = Callable[[], Sequence[Event]]
 """Gives the surface-carrying nodes of a path, in path order."""
@@ -59,6 +65,7 @@ class Projection:
         messages: in surface order.
         nodes: for each message the seq of its node.
         over: the budget was too small even for the newest step, which is there all the same.
+        dropped: what of the surface the budget left out.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Projection:
         self.messages = messages
         self.nodes = nodes
         self.over = over
+        self.dropped: Sequence[Dropped] = ()
         self._sizes = sizes
         self._carriers = carriers
         self._dropped: list[tuple[int, int]] = []
@@ -175,21 +183,54 @@ def project_surface(
         for message in messages_of(event.type, event.data):
             messages.append(message)
             nodes.append(event.seq)
-    if budget is None:
-        out = Projection(messages, nodes, None, False, carriers)
+    return projected(messages, nodes, [event.seq for event in shown], carriers, taken_by, budget=budget)
+
+
+def projected(
+    messages: list[Message],
+    nodes: list[int],
+    surface: Sequence[int],
+    carriers: Carriers,
+    taken_by: Mapping[int, int] | None = None,
+    *,
+    budget: int | None = None,
+    sizes: list[int] | None = None,
+    dropped: Sequence[Dropped] = (),
+) -> Projection:
+    """A projection of messages that are at hand, fitted to a budget.
+
+    Args:
+        messages: what the surface projects to, all of it, in order.
+        nodes: for each the seq of its node.
+        surface: seqs in surface order.
+        carriers, taken_by, budget: as for `project_surface`.
+        sizes: for each message its estimated tokens, where they are known already.
+        dropped: without a budget: what was left out when this was projected before, and is again.
+
+    Raises:
+        ValueError: `dropped` names a node that is not on the surface.
+    """
+    over = False
+    if budget is None and not dropped:
+        out = Projection(messages, nodes, sizes, False, carriers)
     else:
-        sizes = [estimate(message) for message in messages]
-        fitted = fit(messages, sizes, budget, nodes)
-        kept = set(fitted.kept)
+        sizes = [estimate(message) for message in messages] if sizes is None else sizes
+        if budget is None:
+            chosen = left(dropped, nodes)
+        else:
+            fitted = fit(messages, sizes, budget, nodes)
+            chosen, dropped, over = fitted.kept, fitted.dropped, fitted.over
+        kept = set(chosen)
         out = Projection(
-            [messages[index] for index in fitted.kept],
-            [nodes[index] for index in fitted.kept],
-            [sizes[index] for index in fitted.kept],
-            fitted.over,
+            [messages[index] for index in chosen],
+            [nodes[index] for index in chosen],
+            [sizes[index] for index in chosen],
+            over,
             carriers,
         )
+        out.dropped = dropped
         out._dropped = [(nodes[index], size) for index, size in enumerate(sizes) if index not in kept]
-    out._surface = [event.seq for event in shown]
+    out._surface = surface
     out._taken_by = taken_by
     return out
 

@@ -31,8 +31,15 @@ from onward.model.tree import NONE
 from onward.model.usage import USAGE_TYPES, Totals
 from onward.model.vocabulary import INBOX_TYPES, VOCABULARY, kind_of
 
-Drafts = Sequence[Draft] | Callable[[int], Sequence[Draft]]
-"""Drafts, or a function from the first one's seq to the drafts (so that they can cite each other)."""
+Late = Callable[[Sequence[Event]], Draft]
+"""Makes a draft when the ones before it in its batch are planned and sealed, from their events: for a draft that says
+something of their hashes or of the state that they make. It is called under the log's lock, and so must not wait."""
+
+Item = Draft | Late
+
+Drafts = Sequence[Item] | Callable[[int], Sequence[Item]]
+"""Drafts, or a function from the first one's seq to the drafts (so that they can cite each other). The function is
+called under the log's lock, so what it reads of the state is what the drafts are planned against."""
 
 Clock = Callable[[], int]
 """Gives the time in Unix milliseconds."""
@@ -164,8 +171,7 @@ class Log:
             if native and not self._opened:
                 opening = self._opening(writer)
                 made = _made(drafts, self.state.next_seq + 1)
-                if expect_leaf is not None and made:
-                    self._check_leaf(made[0], expect_leaf)
+                self._check_leaf(made, expect_leaf)
                 events = self._write(writer, [opening, *made])
                 self._opened = True
                 return events[1:]
@@ -228,15 +234,14 @@ class Log:
         data = {"number": writer.number, "pid": os.getpid(), "host": os.uname().nodename}
         return Draft(type="writer/opened", data=data)
 
-    def _write(self, writer: LogWriter, drafts: Sequence[Draft], expect_leaf: int | None = None) -> list[Event]:
+    def _write(self, writer: LogWriter, drafts: Sequence[Item], expect_leaf: int | None = None) -> list[Event]:
         """Append a batch: plan and apply in memory, write all lines at once, take everything back if that fails."""
-        if expect_leaf is not None and drafts:
-            self._check_leaf(drafts[0], expect_leaf)
+        self._check_leaf(drafts, expect_leaf)
         now = self._clock()
         state, last, base, totals = self.state, self._last, self.state.next_seq, self.totals
         try:
-            if len(drafts) == 1:
-                return [self._write_one(writer, drafts[0], now)]
+            if len(drafts) == 1 and isinstance(only := drafts[0], Draft):
+                return [self._write_one(writer, only, now)]
             return self._write_many(writer, drafts, now)
         except BaseException as error:
             # An interrupt may come in the midst of `apply`; what of it was written is folded by `_catch_up`.
@@ -245,12 +250,13 @@ class Log:
             self._last, self.totals = last, totals
             raise
 
-    def _write_many(self, writer: LogWriter, drafts: Sequence[Draft], now: int) -> list[Event]:
+    def _write_many(self, writer: LogWriter, drafts: Sequence[Item], now: int) -> list[Event]:
         blobs: dict[str, bytes] = {}
         staged: dict[int, Event] = {}
         events: list[Event] = []
         lines: list[bytes] = []
-        for draft in drafts:
+        for item in drafts:
+            draft = item if isinstance(item, Draft) else item(events)
             event, planned, line = self._stage(draft, now, blobs, staged)
             if planned is not None:
                 self.state.apply(planned)
@@ -312,7 +318,10 @@ class Log:
             if usage is not None:
                 self.totals = self.totals.and_reported(usage)
 
-    def _check_leaf(self, draft: Draft, expected: int) -> None:
+    def _check_leaf(self, drafts: Sequence[Item], expected: int | None) -> None:
+        if expected is None or not drafts:
+            return
+        draft = drafts[0] if isinstance(drafts[0], Draft) else drafts[0](())
         branch = draft.branch or MAIN
         if draft.key is not None and self._used_at(draft) is not None:
             return  # said again after an answer that was lost; the first one moved the leaf itself
@@ -410,7 +419,7 @@ def check_known(state: State, types: Iterable[str] = ()) -> None:
         )
 
 
-def _made(drafts: Drafts, base: int) -> Sequence[Draft]:
+def _made(drafts: Drafts, base: int) -> Sequence[Item]:
     return drafts(base) if callable(drafts) else drafts
 
 

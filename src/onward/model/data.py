@@ -169,11 +169,17 @@ class ToolReconciled(Data, frozen=True):
 
 
 class Dropped(Struct, frozen=True, omit_defaults=True):
-    """Nodes that a budget left out of a request: seqs `first`..`last` of the surface, and why."""
+    """Nodes that a budget left out of a request: seqs `first`..`last` by their place on the surface, and why.
+
+    Of a node that stands for several messages a part may be left out: `first_part` is the index, among the messages of
+    `first`, of the first one that is left out; `last_part` that of the last one among the messages of `last`.
+    """
 
     first: int
     last: int
     reason: str
+    first_part: int | UnsetType = UNSET
+    last_part: int | UnsetType = UNSET
 
 
 class RequestHeader(Data, frozen=True):
