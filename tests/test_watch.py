@@ -19,14 +19,17 @@ from msgspec import UNSET
 
 import claude_sessions as claude
 import codex_rollouts as codex
+import dsh_samples as dsh
 from command_line import PROGRAM, document
 from onward import Store
 from onward.cli.demo_data import harness_session, pi_session
 from onward.formats.exporting import export
+from onward.formats.growing import TAIL
 from onward.formats.known import format_named
 from onward.formats.live import Live
 from onward.formats.places import Found, Place, files_in
 from onward.formats.watching import IDLE, LONGEST, QUIET, Watch
+from onward.formats.zstd_frames import frame
 from onward.session import Session
 
 CLAUDE = claude.encoded(
@@ -163,6 +166,18 @@ def test_a_last_line_without_its_lf_is_taken_when_the_file_rests(store: Store, f
     watch.round(3 + QUIET)
     watch.close()
     assert state_of(store, path) == at_once(tmp_path, path)
+
+
+def test_a_last_line_without_its_lf_is_taken_also_as_the_first_that_a_file_grows_by(store: Store, folder: Path):
+    path = folder / "s.jsonl"
+    path.write_bytes(CLAUDE)
+    watch = watching(store, folder)
+    watch.round(0)
+    add(path, claude.encoded([claude.user("v0", "u13")]).rstrip(b"\n"))
+    watch.round(1)
+    watch.round(1 + QUIET)
+    (one,) = watch.imported.values()
+    assert one.new == 26
 
 
 def test_an_import_is_closed_when_the_file_rests_and_now_and_then_while_it_grows(store: Store, folder: Path):
@@ -330,6 +345,148 @@ def test_a_file_that_disappears_between_listing_and_looking_is_said_and_forgotte
     assert [error.code for error in watch.failed.values()] == ["not-found"]
 
 
+# --- compressed files -------------------------------------------------------------------------------------------
+
+
+def compressed(lines: int = 300, batch: int = 1) -> list[bytes]:
+    """A Harness session as frames: its header's, then one for every batch of lines, of some 700 bytes each."""
+    pytest.importorskip("zstandard")
+    chance = random.Random(1)
+    said = [dsh.user(f"{n} 模型 " + chance.randbytes(600).hex()) for n in range(lines)]
+    first, *rest = dsh.file_of(dsh.head(0), *said).splitlines()
+    return [frame([first]), *(frame(rest[at : at + batch]) for at in range(0, lines, batch))]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_compressed_file_whose_frames_are_torn_becomes_what_it_becomes_at_once(
+    store: Store, folder: Path, tmp_path: Path, seed: int
+):
+    chance = random.Random(seed)
+    raw, at, now = b"".join(compressed(60, chance.choice([1, 7]))), 0, 0.0
+    path = folder / "s.jsonl.zstd"
+    watch = watching(store, folder)
+    while at < len(raw):
+        size = chance.choice([1, 7, 100, 1000, 3000])
+        add(path, raw[at : at + size])
+        at += size
+        now += chance.choice([0.5, 1, QUIET + 1])
+        watch.round(now)
+    watch.close()
+    assert watch.failed == {}
+    mine, once = state_of(store, path), at_once(tmp_path, path)
+    assert mine == once and mine[2] == raw
+    assert len(mine[0]) == 60 and len(store.sessions()) == 1
+    assert watching(store, folder)._again.unchanged(path.resolve(), len(raw), path.stat().st_mtime_ns)
+
+
+def test_a_new_frame_costs_what_it_is_not_what_the_file_is(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    frames = compressed()
+    path = folder / "s.jsonl.zstd"
+    path.write_bytes(b"".join(frames[:200]))
+    watch = watching(store, folder)
+    watch.round(0)
+    add(path, frames[200])
+    watch.round(1)
+    read: list[int] = []
+    real = os.pread
+
+    def counting(fd: int, size: int, at: int) -> bytes:
+        data = real(fd, size, at)
+        if os.fstat(fd).st_ino == path.stat().st_ino:
+            read.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counting)
+    monkeypatch.setattr("onward.formats.again.import_file", lambda *_, **__: pytest.fail("read from its start"))
+    assert len(b"".join(frames[:200])) > 2 * TAIL
+    headers = 20  # bytes of a frame's header and of its blocks'
+    for at in range(201, 300):
+        before, now = len(frames[at]) // 2, 1 + at / 100
+        read.clear()
+        add(path, frames[at][:before])
+        watch.round(now)
+        assert sum(read) <= TAIL + headers  # a torn frame is not read
+        read.clear()
+        add(path, frames[at][before:])
+        watch.round(now + 0.005)
+        assert sum(read) <= TAIL + len(frames[at]) + 2 * headers  # and then it is read once
+        assert sum(one.new for one in watch.imported.values()) == at
+    watch.close()
+    assert watch.failed == {}
+
+
+def test_a_torn_frame_waits_also_when_the_file_rests_and_when_its_beginning_was_imported(
+    store: Store, folder: Path, tmp_path: Path
+):
+    # So large that what is there of it can be decoded in part: an import reads the whole records in it.
+    frames = compressed(600, 300)
+    raw = b"".join(frames)
+    path = folder / "s.jsonl.zstd"
+    torn = len(raw) - len(frames[2]) // 3
+    path.write_bytes(raw[:torn])
+    watch = watching(store, folder)
+    watch.round(0)
+    (one,) = watch.imported.values()
+    assert 300 < one.new < 600
+    add(path, raw[torn : torn + 10])
+    for now in (1.0, 2 + QUIET, 4 + 2 * QUIET):
+        watch.round(now)
+    assert watch.imported[path].new == one.new
+    add(path, raw[torn + 10 :])
+    watch.round(5 + 2 * QUIET)
+    assert watch.imported[path].new == 600
+    more = frame([dsh_line(601)])
+    add(path, more[:-1])  # only its checksum is not whole
+    watch.round(6 + 2 * QUIET)
+    watch.round(8 + 3 * QUIET)
+    assert watch.imported[path].new == 600
+    add(path, more[-1:])
+    watch.round(9 + 3 * QUIET)
+    assert watch.imported[path].new == 601
+    watch.close()
+    assert state_of(store, path) == at_once(tmp_path, path)
+
+
+def dsh_line(seq: int) -> bytes:
+    return dsh.file_of(dsh.head(0), *[dsh.user(f"line {n}") for n in range(seq)]).splitlines()[-1]
+
+
+@pytest.mark.parametrize("how", ["shorter", "anew"])
+def test_a_compressed_file_that_does_not_only_grow_becomes_another_session(store: Store, folder: Path, how: str):
+    frames, others = compressed(20), compressed(25, 2)
+    path = folder / "s.jsonl.zstd"
+    path.write_bytes(b"".join(frames[:10]))
+    watch = watching(store, folder)
+    watch.round(0)
+    add(path, frames[10])
+    watch.round(1)
+    path.write_bytes(b"".join(frames[:5]) if how == "shorter" else b"".join(others))
+    watch.round(2)
+    watch.close()
+    new, old = sorted(store.sessions(), key=lambda row: row.session, reverse=True)
+    with store.open(new.session, write=False) as session:
+        assert isinstance(session.header.lineage, dict) and session.header.lineage["replaces"] == old.session
+        assert len(records(session)) == (4 if how == "shorter" else 25)
+    with store.open(old.session, write=False) as session:
+        assert export(session, session.view(), format_named("dsh")).data == b"".join(frames[:11])
+
+
+def test_what_is_no_frame_behind_a_frame_is_said_and_what_was_read_is_kept(store: Store, folder: Path):
+    frames = compressed(20)
+    path = folder / "s.jsonl.zstd"
+    path.write_bytes(b"".join(frames[:10]))
+    watch = watching(store, folder)
+    watch.round(0)
+    add(path, frames[10])
+    watch.round(1)
+    add(path, b"no frame at all")
+    watch.round(2)
+    assert [error.code for error in watch.failed.values()] == ["bad-source"]
+    (row,) = store.sessions()
+    with store.open(row.session, write=False) as session:
+        assert export(session, session.view(), format_named("dsh")).data == b"".join(frames[:11])
+
+
 # --- the program ------------------------------------------------------------------------------------------------
 
 WRITER = """
@@ -353,7 +510,11 @@ def test_a_writer_that_tears_every_line_is_followed_by_the_program(folder: Path,
     home = tmp_path / "home"
     lines = [claude.user(f"u{n}", f"u{n - 1}" if n else None, f"第{n}条 ✓ é 模型" * 3) for n in range(200)]
     raw = b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in lines)
-    wholes = {"claude-code.jsonl": raw, "pi.jsonl": pi_session()}
+    wholes = {
+        "claude-code.jsonl": raw,
+        "pi.jsonl": pi_session(),
+        "dsh.jsonl.zstd": b"".join(compressed(50, 2)),
+    }
     for name, raw in wholes.items():
         (folder / f"{name}.whole").write_bytes(raw)
     (folder / "writer.py").write_text(textwrap.dedent(WRITER))
@@ -374,10 +535,11 @@ def test_a_writer_that_tears_every_line_is_followed_by_the_program(folder: Path,
     assert {Path(row["path"]).name: row["new"] for row in answer["imported"]} == {
         "claude-code.jsonl": 200,
         "pi.jsonl": 25,
+        "dsh.jsonl.zstd": 50,
     }
     assert document(home, "fsck", "--all")["ok"]
     with Store(home) as store:
-        assert len(store.sessions()) == 2
+        assert len(store.sessions()) == 3
         for name, raw in wholes.items():
             path = folder / name
             assert path.read_bytes() == raw

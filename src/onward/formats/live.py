@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 from msgspec import UNSET
 
-from onward.errors import OnwardError
 from onward.formats.chunking import pieces
+from onward.formats.growing import Growing, NotFollowed, span
 from onward.formats.importing import Imported, imported_files
 from onward.formats.landing import (
     OWN_KEY,
@@ -30,21 +30,11 @@ from onward.formats.landing import (
     way_back,
 )
 from onward.formats.protocol import PAUSE, PAUSED, Format, Pausing, Reading, SourceLine
-from onward.formats.source import CHUNK, decode, source_line
-from onward.formats.zstd import MAGIC
+from onward.formats.source import decode, source_line
 from onward.log.door import Log
 from onward.model.event import Draft, SourceFile
 from onward.session import Session
 from onward.store import Store
-
-TAIL = 64 << 10
-"""Bytes before the former end that must still be there for a file to count as grown."""
-
-
-class NotFollowed(OnwardError):
-    """The file, or the session, is not as this reading left it: the file has to be imported from its start."""
-
-    code = "not-followed"
 
 
 class Live:
@@ -65,14 +55,12 @@ class Live:
         self._store, self._session, self._format, self._path = store, session, format_, path
         self.unsettled = 0
         self.broken = False
-        self._inode = path.stat().st_ino
+        self._growing = Growing(path, self._keep)
         self._reading: Reading | None = None
         self._file: BinaryIO | None = None
         self._opened: Session | None = None
-        # The bytes read, their digest, the last of them, those behind the last LF, and where reading ends this time.
-        self._at = self._limit = 0
-        self._sha = sha256()
-        self._tail = self._rest = b""
+        # The text behind the last LF, in pieces.
+        self._rest: list[bytes] = []
         # Ordinal -> seq of what is in the log; the seq of the first event that this reading does not know.
         self._seqs: list[int] = []
         self._base = self._next_seq = 0
@@ -83,17 +71,16 @@ class Live:
         self._held = bytearray()
 
     @staticmethod
-    def can_follow(format_: Format, path: Path) -> bool:
-        """Whether files like this can be followed: the format goes on where it was, and the file is not compressed."""
-        with path.open("rb") as file:
-            return isinstance(format_, Pausing) and format_.pauses and file.read(len(MAGIC)) != MAGIC
+    def can_follow(format_: Format) -> bool:
+        """Whether files of a format can be followed: it goes on where it was."""
+        return isinstance(format_, Pausing) and format_.pauses
 
     def read_all(self, stat: os.stat_result) -> bool:
         """Whether the file, being as it is, was read to its end."""
-        return (stat.st_ino, stat.st_size) == (self._inode, self._at)
+        return self._growing.is_all_of(stat)
 
     def take(self) -> int:
-        """Append the records that are new; a last line without its LF waits.
+        """Append the records that are new; a last line without its LF waits, and so does a frame that is cut off.
 
         Returns:
             How many there were.
@@ -103,7 +90,7 @@ class Live:
             Locked: somebody writes the session; try again.
         """
         with self._path.open("rb") as file:
-            if not self._has_new_line(file):
+            if not self._growing.look(file):
                 return 0
             with self._store.open(self._session) as session:
                 self._file, self._opened = file, session
@@ -122,8 +109,12 @@ class Live:
             Locked: somebody writes the session; try again.
         """
         with self._path.open("rb") as file:
-            self._has_new_line(file)
-            rest = self._rest + b"".join(_range(file, self._at, self._limit))
+            self._growing.look(file)
+            parts = list(self._rest)
+            for text in self._growing.peek(file):
+                _, lf, behind = text.rpartition(b"\n")
+                parts = [behind] if lf else [*parts, behind]
+            rest = b"".join(parts)
             if rest and decode(SourceLine(1, rest, False)).parses:
                 raise NotFollowed("the last line has no LF, and nothing follows", path=str(self._path))
         return self.close_import()
@@ -141,9 +132,10 @@ class Live:
                 names.append(session.put_blob(piece))
                 last = len(piece)
             del self._held[: len(self._held) - last]
-            self._blobs, self._cut = names, self._at - last
-            source = SourceFile(str(self._path), self._at, self._sha.hexdigest(), names)
-            run = f"{OWN_KEY}{self._at}:"
+            at = self._growing.at
+            self._blobs, self._cut = names, at - last
+            source = SourceFile(str(self._path), at, self._growing.digest, names)
+            run = f"{OWN_KEY}{at}:"
             active, leaf = log.state.branches.active, log.state.leaf()
             branch = branch_for(log, self._native, last_node(log, self._seqs), run)
             finish(log, self._seqs, reading, run, branch)
@@ -159,12 +151,13 @@ class Live:
     def _take(self, log: Log) -> int:
         first = self._reading is None
         if first:
-            self._begin(log)
+            if not self._begin(log):
+                return 0
         else:
             self._see_what_others_did(log)
         reading = self._reading
         assert reading is not None
-        run = f"{OWN_KEY}{self._limit}:live:"
+        run = f"{OWN_KEY}{self._growing.limit}:live:"
         active, leaf = log.state.branches.active, log.state.leaf()
         last = last_node(log, self._seqs)
         branch = branch_for(log, self._native, last, run)
@@ -181,19 +174,26 @@ class Live:
         self.unsettled += new
         return new
 
-    def _begin(self, log: Log) -> None:
-        """Start reading the file from its beginning: its records so far are in the log."""
+    def _begin(self, log: Log) -> bool:
+        """Start reading the file from its beginning: its records so far are in the log.
+
+        Returns:
+            False while the frame is still cut off of which an import read the beginning.
+        """
         session = self._opened
         assert session is not None
+        (file, *_) = imported_files(session)
+        if self._growing.limit < file.bytes:
+            return False
         self._seqs = ordinals(log)
         self._native = any(is_native(event) for event in log.chain.events(stored=True))
-        (file, *_) = imported_files(session)
         assert self._file is not None
         if _digest(self._file, file.bytes) != file.sha256:
             raise NotFollowed("the file no longer begins as it did", path=str(self._path))
         self._blobs = list(file.blobs)
         self._cut = file.bytes - (len(session.blob(file.blobs[-1])) if file.blobs else 0)
         self._reading = self._format.read(self._lines(), self._seq_of, self._put)
+        return True
 
     def _see_what_others_did(self, log: Log) -> None:
         if log.state.next_seq < self._next_seq:
@@ -233,35 +233,23 @@ class Live:
 
     # --- reading ------------------------------------------------------------------------------------------------
 
-    def _has_new_line(self, file: BinaryIO) -> bool:
-        """Whether the file has grown by a whole line; what else it may have done is refused."""
-        stat = os.fstat(file.fileno())
-        if stat.st_ino != self._inode or stat.st_size < self._at:
-            raise NotFollowed("the file is another one", path=str(self._path))
-        tail = b"".join(_range(file, self._at - len(self._tail), self._at))
-        if tail != self._tail:
-            raise NotFollowed("the file was written anew", path=str(self._path))
-        self._limit = stat.st_size
-        return any(b"\n" in chunk for chunk in _range(file, self._at, self._limit))
+    def _keep(self, start: int, chunk: bytes) -> None:
+        self._held += chunk[max(self._cut - start, 0) :]
 
     def _lines(self) -> Iterator[SourceLine]:
         """The lines of the file as they come; a pause wherever there is none."""
         number = 0
         while True:
             assert self._file is not None
-            for chunk in _range(self._file, self._at, self._limit):
-                self._held += chunk[max(self._cut - self._at, 0) :]
-                self._at += len(chunk)
-                self._sha.update(chunk)
-                self._tail = (self._tail + chunk)[-TAIL:]
-                *whole, last = chunk.split(b"\n")
+            for text in self._growing.texts(self._file):
+                *whole, last = text.split(b"\n")
                 for part in whole:
                     number += 1
-                    raw, self._rest = self._rest + part, b""
+                    raw = b"".join([*self._rest, part])
+                    self._rest.clear()
                     yield source_line(number, raw, True)
-                self._rest += last
-            if self._at < self._limit:
-                raise NotFollowed("the file became shorter", path=str(self._path))
+                if last:
+                    self._rest.append(last)
             if self._reading is None:
                 # A format looks at the first records before it gives one; a pause among them has no answer.
                 raise NotFollowed("the file is too short to be followed", path=str(self._path))
@@ -270,13 +258,6 @@ class Live:
 
 def _digest(file: BinaryIO, end: int) -> str:
     whole = sha256()
-    for chunk in _range(file, 0, end):
+    for chunk in span(file, 0, end):
         whole.update(chunk)
     return whole.hexdigest()
-
-
-def _range(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """The bytes of a file from `start` to `end`, as far as there are any."""
-    while start < end and (chunk := os.pread(file.fileno(), min(CHUNK, end - start), start)):
-        yield chunk
-        start += len(chunk)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from onward.errors import BadSource, FormatUnsupported, NotFound, OnwardError
 from onward.formats.again import Again
+from onward.formats.growing import NotFollowed
 from onward.formats.importing import Imported
 from onward.formats.known import FORMATS
-from onward.formats.live import Live, NotFollowed
+from onward.formats.live import Live
 from onward.formats.places import Found
 from onward.formats.protocol import Format
 from onward.store import Store
@@ -140,7 +141,7 @@ class Watch:
             return None
         format_ = self._formats[known.format]
         try:
-            if path.stat().st_ino != known.inode or not Live.can_follow(format_, path):
+            if path.stat().st_ino != known.inode or not Live.can_follow(format_):
                 return None
             self._followed[path] = _Followed(Live(self._store, known.session, format_, path), now, now)
         except OSError:

@@ -6,7 +6,7 @@ here their bounds are found without decoding, so that an export keeps the source
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from onward.errors import BadSource
@@ -33,7 +33,7 @@ def scan(data: bytes) -> Frames:
     ends: list[int] = []
     at = 0
     while at < len(data):
-        end = _frame_end(data, at)
+        end = frame_end(lambda start, count: data[start : start + count], at, len(data))
         if end is None:
             return Frames(ends, at)
         ends.append(end)
@@ -41,15 +41,25 @@ def scan(data: bytes) -> Frames:
     return Frames(ends, None)
 
 
-def _frame_end(data: bytes, start: int) -> int | None:
-    """The offset behind the frame at `start`; None when the data ends within it."""
-    head = data[start : start + len(MAGIC)]
-    if head != MAGIC[: len(head)]:
+def frame_end(peek: Callable[[int, int], bytes], start: int, size: int) -> int | None:
+    """The offset behind the frame at `start`; None when the data ends within it.
+
+    Args:
+        peek: gives so many bytes from an offset on, fewer where the data ends.
+        start: where a frame should begin.
+        size: of the data.
+
+    Raises:
+        BadSource: something else is there, or the frame uses reserved bits.
+    """
+    head = peek(start, len(MAGIC) + 1)
+    magic = head[: len(MAGIC)]
+    if magic != MAGIC[: len(magic)]:
         raise BadSource("no zstd frame where one should begin", offset=start)
     at = start + len(MAGIC)
-    if at >= len(data):
+    if len(head) <= len(MAGIC):
         return None
-    descriptor = data[at]
+    descriptor = head[-1]
     if descriptor & 0b0000_1000:
         raise BadSource("a zstd frame uses a reserved bit", offset=at)
     single = descriptor >> 5 & 1
@@ -58,16 +68,17 @@ def _frame_end(data: bytes, start: int) -> int | None:
     at += 1 + (1 - single) + dictionary_bytes + size_bytes
     last = False
     while not last:
-        if at + 3 > len(data):
+        block = peek(at, 3)
+        if len(block) < 3:
             return None
-        header = int.from_bytes(data[at : at + 3], "little")
+        header = int.from_bytes(block, "little")
         last, kind = bool(header & 1), header >> 1 & 3
         if kind == _RESERVED_BLOCK:
             raise BadSource("a zstd block is of the reserved type", offset=at)
         at += 3 + (1 if kind == _RLE_BLOCK else header >> 3)
     if descriptor & 0b0000_0100:
         at += _CHECKSUM
-    return at if at <= len(data) else None
+    return at if at <= size else None
 
 
 def frame(lines: Sequence[bytes]) -> bytes:
