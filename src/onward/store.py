@@ -383,6 +383,16 @@ class Store:
         known = self.catalogue.imported_from(self.tenant, format_, source)
         return [id_ for id_ in known if self._is_here(id_)]
 
+    def imported_as(self, format_: str, id: str) -> str | None:
+        """The id of the session that was imported as this one; None when none was.
+
+        Args:
+            format_: the name of the foreign format.
+            id: the session's id there. Of several that have it, that whose file is named after it, else the newest.
+        """
+        self._catch_up()
+        return self.catalogue.links.imported_as(format_, id)
+
     def _is_here(self, session: str) -> bool:
         try:
             self.backend.locate(session)
@@ -421,7 +431,8 @@ class Store:
         from onward.row import row_of
 
         self._catch_up()
-        return linked(row_of(session.log, self.backend), self.catalogue.links.titles())
+        (row,) = linked([row_of(session.log, self.backend)], self.catalogue.links)
+        return row
 
     def title_elsewhere(self, log: Log, end: int) -> str | None:
         """The title that other sessions give to a log's events before `end`, or None."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from onward.formats.protocol import Family, Format, SourceInfo
-from onward.log.catalogue import Row
-from onward.model.event import Spawned
+from onward.formats.known import FORMATS
+from onward.formats.protocol import Family, Format, SpawnedBy, Starting
+from onward.model.event import Origin, Spawned
 from onward.session import Session
 from onward.store import Store
 
@@ -26,31 +27,48 @@ def companions(path: Path, format_: str, formats: Sequence[Format]) -> list[Path
     return []
 
 
-def spawned(store: Store, format_: str, info: SourceInfo) -> Spawned | None:
+def spawned(store: Store, format_: str, lineage: dict[str, Any]) -> Spawned | None:
     """Where a sub-agent's session comes from; None when it is none, or when that session was not imported.
 
     Its seq is that of the reply whose call started the sub-agent, else that of the last event so far.
+
+    Args:
+        store: where the other session is looked for.
+        format_: the name of the sub-agent's format.
+        lineage: its header's.
     """
-    if info.spawned is None:
+    return _spawned(store, format_, lineage, set())
+
+
+def spawned_of(store: Store, session: Session) -> Spawned | None:
+    """Where a session comes from as a sub-agent, also when the one that started it was imported after it."""
+    return _spawned_of(store, session, set())
+
+
+def _spawned_of(store: Store, session: Session, seen: set[str]) -> Spawned | None:
+    header = session.header
+    if isinstance(header.origin, Origin) and isinstance(header.lineage, dict):
+        found = _spawned(store, header.origin.format, header.lineage, seen | {session.id})
+        if found is not None:
+            return found
+    return header.spawned if isinstance(header.spawned, Spawned) else None
+
+
+def _spawned(store: Store, format_: str, lineage: dict[str, Any], seen: set[str]) -> Spawned | None:
+    started = _started(format_, lineage)
+    if started is None:
         return None
-    wanted = info.spawned.session
-    for row in _candidates(store, format_, wanted):
-        with store.open(row.session, write=False) as parent:
-            if not _is(parent, wanted) or not parent.next_seq:
-                continue
-            seq = info.spawned.call(parent.events())
-            above = parent.header.spawned
-            depth = 1 + (above.depth if isinstance(above, Spawned) else 0)
-            return Spawned(parent.id, parent.next_seq - 1 if seq is None else seq, depth)
+    starter = store.imported_as(format_, started.session)
+    if starter is None or starter in seen:
+        return None
+    with store.open(starter, write=False) as parent:
+        seq = started.call(parent.events())
+        above = _spawned_of(store, parent, seen)
+        return Spawned(starter, parent.next_seq - 1 if seq is None else seq, 1 if above is None else above.depth + 1)
+
+
+def _started(format_: str, lineage: dict[str, Any]) -> SpawnedBy | None:
+    for known in FORMATS:
+        if known.name == format_ and isinstance(known, Starting):
+            return known.started(lineage)
     return None
-
-
-def _candidates(store: Store, format_: str, wanted: str) -> list[Row]:
-    """The imported sessions of a format, newest first, before the others those whose file is named after the id."""
-    rows = [row for row in store.sessions() if row.origin == format_]
-    return sorted(rows, key=lambda row: wanted not in Path(row.source or "").name)
-
-
-def _is(session: Session, wanted: str) -> bool:
-    lineage = session.header.lineage
-    return isinstance(lineage, dict) and lineage.get("id") == wanted

@@ -112,7 +112,7 @@ def _fresh(store: Store, format_: Format, version: int | str, path: Path, progre
             else store.create(
                 cwd=info.cwd,
                 agent=info.agent or format_.name,
-                spawned=spawned(store, format_.name, info),
+                spawned=spawned(store, format_.name, lineage),
                 lineage=lineage,
                 origin=Origin(format_.name, info.version, [file]),
                 created=info.created,

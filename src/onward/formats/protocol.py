@@ -66,7 +66,7 @@ class SpawnedBy(NamedTuple):
 class SourceInfo:
     """What the source says of the session as a whole, once the importer has seen the header.
 
-    `spawned` is looked up among the sessions that were imported before; `lineage` should name it as well.
+    The `lineage` of a sub-agent names the session that started it by its foreign id under `spawned_by` (`Starting`).
     """
 
     version: int | str
@@ -76,7 +76,6 @@ class SourceInfo:
     agent: str | None = None
     lineage: dict[str, Any] = field(default_factory=dict)
     title: str | None = None
-    spawned: SpawnedBy | None = None
 
 
 SeqOf = Callable[[int], int]
@@ -206,6 +205,15 @@ class Family(Protocol):
 
     def beside(self, path: Path, info: SourceInfo) -> None:
         """Add to `info` what the file's place and the files beside it say."""
+        ...
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """A format whose sub-agents' files say which session started them."""
+
+    def started(self, lineage: dict[str, Any]) -> SpawnedBy | None:
+        """Where a session comes from, by its lineage, which has its foreign `id`; None when it is no sub-agent's."""
         ...
 
 

@@ -10,6 +10,7 @@ is the caller's to check: `known` gives size and mtime, a snapshot its `next_seq
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from onward.log.terms import encodable
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 6
+VERSION = 7
 """Raise whenever the tables change; a file of another version is moved aside."""
 
 APPLICATION = 0x6F6E7764
@@ -49,7 +50,7 @@ class Row(Struct, frozen=True):
         origin: the foreign format it was imported from, or None.
         source: the file that it was imported from, or None.
         parent: the session that it was forked from, or None.
-        spawned: the session that started it as a sub-agent, or None.
+        spawned: the session that started it as a sub-agent, or None; a row as written has what the header says.
         size, mtime_ns: bytes of whole lines, and time of change, of the log that this row was made from.
     """
 
@@ -216,8 +217,7 @@ class Catalogue:
             f'SELECT {_SELECT} FROM session WHERE {where} ORDER BY "updated" DESC, "session" DESC',
             tuple(value for _, value in filters),
         )
-        titles = self.links.titles()
-        return [linked(_row(record), titles) for record in found]
+        return linked(map(_row, found), self.links)
 
     def imported_from(self, tenant: str, format_: str, source: str) -> list[str]:
         """The sessions that were imported from a file, in no order."""
@@ -273,10 +273,20 @@ class Catalogue:
         return found or []
 
 
-def linked(row: Row, titles: links.Titles) -> Row:
-    """A row as lists show it: with the title that another session gives to one that has none of its own."""
-    title = titles.of(row.session) if row.title is None else row.title or None
-    return row if title == row.title else replace(row, title=title)
+def linked(rows: Iterable[Row], known: links.Links) -> list[Row]:
+    """Rows as lists show them, with what other sessions say.
+
+    That is the title of one that has none of its own, and which session started one as a sub-agent: for those that
+    came before it, their own log does not say.
+    """
+    titles, starters = known.titles(), known.starters()
+    out = []
+    for row in rows:
+        title = titles.of(row.session) if row.title is None else row.title or None
+        spawned = starters.get(row.session, row.spawned)
+        as_it_is = (title, spawned) == (row.title, row.spawned)
+        out.append(row if as_it_is else replace(row, title=title, spawned=spawned))
+    return out
 
 
 def _values(row: Row) -> tuple[Any, ...]:

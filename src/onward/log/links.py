@@ -1,4 +1,4 @@
-"""What sessions say of each other, in the catalogue: titles that one gives to a line of another.
+"""What sessions say of each other, in the catalogue: titles for lines of another, and who started a sub-agent.
 
 Which session holds such a line is found out when somebody asks, so that the order in which sessions come does not
 matter. Of the lines' names only digests are kept, many in a row of the table.
@@ -6,12 +6,14 @@ matter. Of the lines' names only digests are kept, many in a row of the table.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from onward.log.database import Database
-from onward.model.event import Cut, Header
+from onward.model.event import Cut, Header, Origin
 
 if TYPE_CHECKING:
     import sqlite3
@@ -25,6 +27,10 @@ _FULL = 280 * _ENTRY
 
 SCHEMA = (
     """CREATE TABLE inherits ("session" TEXT PRIMARY KEY, "parent" TEXT NOT NULL, "cut" INTEGER NOT NULL)""",
+    """CREATE TABLE known_as (
+        "session" TEXT PRIMARY KEY, "format" TEXT NOT NULL, "id" TEXT NOT NULL, "starter" TEXT
+    )""",
+    """CREATE INDEX known_as_id ON known_as ("format", "id")""",
     """CREATE TABLE named (
         "session" TEXT NOT NULL, "part" INTEGER NOT NULL, "looked" INTEGER NOT NULL, "names" BLOB NOT NULL,
         PRIMARY KEY ("session", "part")
@@ -40,6 +46,8 @@ SCHEMA = (
         "session" TEXT NOT NULL, "line" BLOB NOT NULL, "seq" INTEGER NOT NULL, PRIMARY KEY ("session", "line")
     )""",
 )
+
+_TABLES = ("inherits", "known_as", "named", "told", "held")
 
 
 class Telling(NamedTuple):
@@ -64,6 +72,10 @@ class _Given(NamedTuple):
     seq: int
     time: int
     title: str
+
+
+_Candidate = tuple[str, bytes | None, int]
+"""A session, the path of its file, and when it was updated, in Unix milliseconds."""
 
 
 class Titles:
@@ -106,12 +118,34 @@ class Links:
             self._database.run(_look, write=True)
         return self._database.run(_titles, write=False) or Titles({}, {})
 
+    def imported_as(self, format_: str, id: str) -> str | None:
+        """The session with an id in a foreign format: of several, that whose file is named after it, or the newest."""
+
+        def work(connection: sqlite3.Connection) -> str | None:
+            found = connection.execute(
+                "SELECT session, source, updated FROM known_as JOIN session USING (session)"
+                " WHERE format = ? AND id = ? AND events > 0",
+                (format_, id),
+            ).fetchall()
+            return _choose(found, id)
+
+        return self._database.run(work, write=False)
+
+    def starters(self) -> dict[str, str]:
+        """The sub-agents whose starter is there, each with the session that started it."""
+        return self._database.run(_starters, write=False) or {}
+
 
 def begin(connection: sqlite3.Connection, header: Header) -> None:
     """Note what a session's header says, inside the caller's transaction; nothing may be noted of it yet."""
     if isinstance(header.parent, Cut):
         row = (header.id, header.parent.session, header.parent.seq)
         connection.execute("INSERT OR REPLACE INTO inherits VALUES (?, ?, ?)", row)
+    if isinstance(header.origin, Origin) and isinstance(header.lineage, dict):
+        id_, starter = header.lineage.get("id"), header.lineage.get("spawned_by")
+        if type(id_) is str:
+            named = (header.id, header.origin.format, id_, starter if type(starter) is str else None)
+            connection.execute("INSERT OR REPLACE INTO known_as VALUES (?, ?, ?, ?)", named)
 
 
 def add(connection: sqlite3.Connection, session: str, noted: Noted) -> None:
@@ -138,13 +172,13 @@ def add(connection: sqlite3.Connection, session: str, noted: Noted) -> None:
 
 def forget(connection: sqlite3.Connection, session: str) -> None:
     """Take out what a session says, inside the caller's transaction."""
-    for table in ("inherits", "named", "told", "held"):
+    for table in _TABLES:
         connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
 
 
 def forget_all(connection: sqlite3.Connection) -> None:
     """Take everything out, inside the caller's transaction."""
-    for table in ("inherits", "named", "told", "held"):
+    for table in _TABLES:
         connection.execute(f"DELETE FROM {table}")
 
 
@@ -185,6 +219,30 @@ def _titles(connection: sqlite3.Connection) -> Titles:
         given.setdefault(session, []).append(_Given._make(rest))
     forks = connection.execute("SELECT session, parent, cut FROM inherits") if given else ()
     return Titles(given, {session: (parent, cut) for session, parent, cut in forks})
+
+
+def _starters(connection: sqlite3.Connection) -> dict[str, str]:
+    found: dict[str, tuple[str, list[_Candidate]]] = {}
+    for child, id_, *candidate in connection.execute(
+        "SELECT child.session, child.starter, starter.session, source, updated FROM known_as AS child"
+        " JOIN known_as AS starter ON starter.format = child.format AND starter.id = child.starter"
+        " JOIN session ON session.session = starter.session"
+        " WHERE child.starter IS NOT NULL AND starter.session <> child.session AND events > 0"
+    ):
+        found.setdefault(child, (id_, []))[1].append((candidate[0], candidate[1], candidate[2]))
+    chosen = {child: _choose(candidates, id_) for child, (id_, candidates) in found.items()}
+    return {child: session for child, session in chosen.items() if session is not None}
+
+
+def _choose(candidates: Iterable[_Candidate], id_: str) -> str | None:
+    """The session whose file is named after an id, else the newest."""
+
+    def rank(candidate: _Candidate) -> tuple[bool, int, str]:
+        session, source, updated = candidate
+        return id_ in Path(os.fsdecode(source or b"")).name, updated, session
+
+    best = max(candidates, key=rank, default=None)
+    return None if best is None else best[0]
 
 
 def _digest(name: str) -> bytes:

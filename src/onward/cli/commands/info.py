@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onward.store import Store
 
 
-REPEATED = ("usage.cost", "usage.total", "file.path")
+REPEATED = ("spawned_by.session", "usage.cost", "usage.total", "file.path")
 """What the row of the listing says already, so that people need not read it twice."""
 
 
@@ -32,6 +32,8 @@ def show_info(store: Store, session: str, point: Point, as_json: bool) -> None:
                 for key, inner in value.items()
                 if not isinstance(inner, (dict, list)) and f"{name}.{key}" not in REPEATED
             ]
+        elif isinstance(value, list):
+            rows.append((name, " ".join(value) or None))
         elif name in ("created", "updated"):
             rows.append((name, output.when(value)))
         elif name == "cost":
@@ -46,6 +48,7 @@ def show_info(store: Store, session: str, point: Point, as_json: bool) -> None:
 def _document(store: Store, session: Session, point: Point) -> dict[str, Any]:
     import msgspec
 
+    from onward.formats.family import spawned_of
     from onward.formats.importing import imported_files
 
     view = point.of(session)
@@ -57,8 +60,12 @@ def _document(store: Store, session: Session, point: Point) -> dict[str, Any]:
     types: dict[str, int] = {}
     for event in session.log.chain.events(0, state.next_seq, stored=True):
         types[event.type] = types.get(event.type, 0) + 1
+    spawned = spawned_of(store, session)
+    started = sorted((one.created, one.session) for one in store.sessions() if one.spawned == session.id)
     return {
         **row,
+        "spawned_by": None if spawned is None else msgspec.to_builtins(spawned),
+        "spawns": [id_ for _, id_ in started],
         "branch": view.branch,
         "leaf": view.leaf,
         "counts": {

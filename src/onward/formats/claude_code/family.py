@@ -32,8 +32,7 @@ def companions(path: Path) -> list[Path]:
 
 def beside(path: Path, info: SourceInfo) -> None:
     """Add to a sub-agent's info what its place and the file beside it say."""
-    agent = info.lineage.get("agent_id")
-    if agent is None:
+    if "agent_id" not in info.lineage:
         return
     folder = next((parent for parent in path.parents if parent.name == FOLDER), None)
     if folder is not None:
@@ -41,11 +40,15 @@ def beside(path: Path, info: SourceInfo) -> None:
     meta = _meta(path.with_name(path.stem + ".meta.json"))
     if meta:
         info.lineage["meta"] = meta
-    if "spawned_by" in info.lineage:
-        call = meta.get("toolUseId")
-        info.spawned = SpawnedBy(
-            info.lineage["spawned_by"], lambda events: call_of(events, agent, call if type(call) is str else None)
-        )
+
+
+def started(lineage: Json) -> SpawnedBy | None:
+    """Where a session comes from, by its lineage; see `protocol.Starting`."""
+    parent, agent, meta = (lineage.get(name) for name in ("spawned_by", "agent_id", "meta"))
+    if type(parent) is not str or type(agent) is not str:
+        return None
+    call = meta.get("toolUseId") if type(meta) is dict else None
+    return SpawnedBy(parent, lambda events: call_of(events, agent, call if type(call) is str else None))
 
 
 def call_of(events: Iterable[Event], agent: str, call: str | None = None) -> int | None:

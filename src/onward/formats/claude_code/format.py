@@ -10,7 +10,18 @@ from onward.formats import places
 from onward.formats.claude_code import family, info, read, write
 from onward.formats.claude_code.records import NAME
 from onward.formats.places import Place
-from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceInfo, SourceLine
+from onward.formats.protocol import (
+    ExportView,
+    Format,
+    Put,
+    Reading,
+    Rendered,
+    SeqOf,
+    Sniffed,
+    SourceInfo,
+    SourceLine,
+    SpawnedBy,
+)
 
 
 class _ClaudeCode:
@@ -38,6 +49,9 @@ class _ClaudeCode:
 
     def beside(self, path: Path, info: SourceInfo) -> None:
         family.beside(path, info)
+
+    def started(self, lineage: dict[str, Any]) -> SpawnedBy | None:
+        return family.started(lineage)
 
 
 CLAUDE_CODE: Format = _ClaudeCode()

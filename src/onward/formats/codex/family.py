@@ -16,14 +16,22 @@ _ABOUT = {
 """Events of the parent that name the child, and the keys of the child's id and of the call's."""
 
 
-def spawned_by(meta: Json) -> SpawnedBy | None:
-    """Which thread started this one, from the payload of its header; None when it is no sub-agent's."""
+def parent_of(meta: Json) -> str | None:
+    """The id of the thread that started this one, from the payload of its header; None when it is no sub-agent's."""
     source = meta.get("source")
     agent = source.get("subagent") if type(source) is dict else None
     spawn = agent.get("thread_spawn") if type(agent) is dict else None
     inner = spawn.get("parent_thread_id") if type(spawn) is dict else None
     parent, own = printable(meta.get("parent_thread_id")) or printable(inner), printable(meta.get("id"))
     if parent is None or own is None or parent == own:
+        return None
+    return parent
+
+
+def started(lineage: Json) -> SpawnedBy | None:
+    """Where a session comes from, by its lineage; see `protocol.Starting`."""
+    parent, own = lineage.get("spawned_by"), lineage.get("id")
+    if type(parent) is not str or type(own) is not str:
         return None
     return SpawnedBy(parent, lambda events: _call(events, own))
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from onward.formats import places
-from onward.formats.codex import read, write
+from onward.formats.codex import family, read, write
 from onward.formats.codex.records import sniff
 from onward.formats.places import Place
-from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine
+from onward.formats.protocol import ExportView, Format, Put, Reading, Rendered, SeqOf, Sniffed, SourceLine, SpawnedBy
 
 
 class _Codex:
@@ -31,6 +31,9 @@ class _Codex:
 
     def places(self, env: Mapping[str, str], home: Path) -> list[Place]:
         return places.codex(env, home)
+
+    def started(self, lineage: dict[str, Any]) -> SpawnedBy | None:
+        return family.started(lineage)
 
 
 CODEX: Format = _Codex()

@@ -18,7 +18,7 @@ from msgspec import UNSET
 from onward.errors import BadSource
 from onward.formats.codex.compacting import Replaced, replaced
 from onward.formats.codex.counting import Counter
-from onward.formats.codex.family import spawned_by
+from onward.formats.codex.family import parent_of
 from onward.formats.codex.history import History, digest
 from onward.formats.codex.items import Mapped, map_item, message_of
 from onward.formats.codex.records import (
@@ -68,7 +68,9 @@ def read(lines: Iterator[SourceLine], seq_of: SeqOf, put: Put) -> Reading:
         raise BadSource("no Codex record in it")
     info = info_of(header)
     if header is not None:
-        info.spawned = spawned_by(meta_of(header))
+        parent = parent_of(meta_of(header))
+        if parent is not None:
+            info.lineage["spawned_by"] = parent
     while info.cwd is None and len(early) < PEEK and (ahead := next(stream, None)) is not None:
         early.append(ahead)
         info.cwd = cwd_in(ahead.value)
