@@ -92,6 +92,24 @@ class BadSource(Refused):
     code = "bad-source"
 
 
+class BadArguments(Refused):
+    """What a model gave as arguments is not what the tool takes. The message, for the model, lists all of it."""
+
+    code = "bad-arguments"
+
+
+class ToolFailed(OnwardError):
+    """A tool could not do what was asked. The message is for the model. A tool's body may raise it."""
+
+    code = "tool-failed"
+
+
+class OutcomeUnknown(OnwardError):
+    """What a tool was asked to do may or may not have happened. A body may raise it; the call is never run again."""
+
+    code = "outcome-unknown"
+
+
 class StorageFailed(OnwardError):
     """The disk refused: full, failing, not permitted. What was acknowledged before is safe."""
 
