@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from onward.context.projection import Projection, project_surface, steps_of
 from onward.errors import SEE_NODES, NotFound
@@ -17,6 +18,9 @@ from onward.model.transcript import Entry, transcript
 from onward.model.tree import NONE, Path
 from onward.model.turns import Turn, infer_turns
 from onward.model.usage import Ledger, ledger, turns_of
+
+if TYPE_CHECKING:
+    from onward.model.call import Call
 
 BRACKETED = frozenset({"dsh"})
 """Foreign formats that log where turns begin and end, so that a session without such events has no turns."""
@@ -218,6 +222,25 @@ class View:
             return self.read(list(path.marked(state.surfaces.carries)))
 
         return project_surface(self.read(surface), carriers, budget=budget)
+
+    def calls(self) -> list[Call]:
+        """The tool journal of this path: its calls, in the order in which they were asked for, and what became of them.
+
+        Approvals expire by the store's clock. What results say is not read: `read_result` does that.
+        """
+        from onward.log.calls import journal_nodes
+        from onward.model.journal import journal
+
+        chain = self.log.chain
+        with self.log.still():
+            path, stale_before = self.path, self.log.stale_before
+        return journal(
+            journal_nodes(chain, path),
+            owner=lambda seq: chain.owner(seq).session,
+            first_own=chain.first_own,
+            stale_before=stale_before,
+            now=self.log.now(),
+        )
 
     def turns(self) -> list[Turn]:
         """The turns of this path; inferred where the format has no brackets."""

@@ -59,7 +59,7 @@ class Chain:
     def stored(self, seq: int) -> Event:
         """An event with its data as stored. Raises NotFound or Corrupt."""
         link = self.owner(seq)
-        return _decode(link.reader.line(seq), link.session, seq)
+        return decode(link.reader.line(seq), link.session, seq)
 
     def event(self, seq: int) -> Event:
         """An event with its data as it was handed in. Raises NotFound, Corrupt or BlobMissing."""
@@ -72,16 +72,21 @@ class Chain:
 
     def events(self, start: int = 0, stop: int | None = None, *, stored: bool = False) -> Iterator[Event]:
         """Events start <= seq < stop, in order. `stored` leaves blobs where they are."""
+        for session, line in self.lines(start, stop):
+            if stored:
+                yield decode(line.raw, session, line.seq)
+            else:
+                yield self._restored(line.raw, session, line.seq)
+
+    def lines(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[str, Line]]:
+        """Lines start <= seq < stop, in order, each with the session whose file holds it."""
         for link in self.links:
             first = max(start, link.first)
             last = link.stop if stop is None else stop if link.stop is None else min(stop, link.stop)
             if last is not None and first >= last:
                 continue
             for line in link.reader.lines(first, last):
-                if stored:
-                    yield _decode(line.raw, link.session, line.seq)
-                else:
-                    yield self._restored(line.raw, link.session, line.seq)
+                yield link.session, line
 
     def read(self, seqs: Iterable[int]) -> dict[int, Event]:
         """Some events by seq. Raises NotFound, Corrupt or BlobMissing."""
@@ -113,7 +118,7 @@ class Chain:
             link.reader.close()
 
     def _restored(self, raw: bytes, session: str, seq: int) -> Event:
-        event = _decode(raw, session, seq)
+        event = decode(raw, session, seq)
         if not needs_restore(raw):
             return event
         try:
@@ -123,7 +128,8 @@ class Chain:
         return msgspec.structs.replace(event, data=data)
 
 
-def _decode(raw: bytes, session: str, seq: int) -> Event:
+def decode(raw: bytes, session: str, seq: int) -> Event:
+    """The event of a line, its data as stored. Raises Corrupt when the line is none."""
     try:
         event = decode_event(raw)
         if event.type in UNINDEXED:  # the loader, which looks at the data of all others, passes these by

@@ -125,6 +125,16 @@ class Log:
         return self._closed or self._pid != os.getpid()
 
     @property
+    def stale_before(self) -> int:
+        """What was begun before this seq and has not ended is run by nobody: it is inherited, or its writer is gone.
+
+        For a writer that has appended nothing yet, that is all there is; a reader goes by the newest writer's opening.
+        """
+        if self.writer is not None and not self._opened:
+            return self.state.next_seq
+        return self.state.stale_before
+
+    @property
     def last_hash(self) -> bytes:
         """The hash of the own line before `state.next_seq`; the header's when there is none."""
         return self._last

@@ -59,7 +59,7 @@ def arguments_of(raw: Any) -> dict[str, Any] | None:
         return None
     try:
         value = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

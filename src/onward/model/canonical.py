@@ -1,0 +1,24 @@
+"""One way to write a value as JSON, so that a digest of it does not depend on who wrote it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from onward.model.lossless import guard
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def canonical_json(value: Any) -> bytes:
+    """The JSON of a value, the keys of every object sorted, without spaces.
+
+    Numbers stay what they are (`1` and `1.0` differ), and so does text: nothing is normalised, because a file's name
+    in another Unicode form is another file.
+
+    Raises:
+        NotLossless: the value is not JSON.
+    """
+    guard(value)
+    return _encode(value)
