@@ -67,7 +67,7 @@ def facts_of(state: State) -> dict[str, Any]:
         "usage": list(state.usage),
         "keys": state.keys,
         "openings": state.openings,
-        "unknown": state.unknown,
+        "unknown": dict(state.unknown),
     }
 
 

@@ -44,7 +44,24 @@ def normalise_url(url: str) -> str:
     return f"{host}/{path}"
 
 
+def checkout_of(cwd: str) -> str | None:
+    """The git directory of the checkout that a directory lies in: another one for each clone and each worktree.
+
+    Args:
+        cwd: an absolute path; it need not exist.
+    """
+    git = _git_dir(Path(cwd))
+    return None if git is None else str(git)
+
+
 def _common_git_dir(directory: Path) -> Path | None:
+    git = _git_dir(directory)
+    if git is None or not (git / "commondir").is_file():
+        return git
+    return Path(os.path.normpath(git / (git / "commondir").read_text("utf-8", "replace").strip()))
+
+
+def _git_dir(directory: Path) -> Path | None:
     for at in (directory, *directory.parents):
         git = at / ".git"
         # A directory that may not be looked into, or whose name no file system takes, has no repository that we see.
@@ -56,15 +73,11 @@ def _common_git_dir(directory: Path) -> Path | None:
 
 
 def _follow(git_file: Path) -> Path | None:
-    """A worktree's `.git` file names its git directory, whose `commondir` names the shared one."""
+    """The `.git` file of a worktree or a submodule names its git directory."""
     text = git_file.read_text("utf-8", "replace").strip()
     if not text.startswith("gitdir:"):
         return None
-    git = Path(os.path.normpath(git_file.parent / text.removeprefix("gitdir:").strip()))
-    common = git / "commondir"
-    if common.is_file():
-        return Path(os.path.normpath(git / common.read_text("utf-8", "replace").strip()))
-    return git
+    return Path(os.path.normpath(git_file.parent / text.removeprefix("gitdir:").strip()))
 
 
 def _origin(config: Path) -> str | None:

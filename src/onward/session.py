@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -19,7 +19,9 @@ from onward.reading import View, select
 from onward.running.host import Host
 
 if TYPE_CHECKING:
+    from onward.model.checkpoint import Bindings
     from onward.running.hooks import Hooks
+    from onward.running.recovery import Recovery, Settle
 
 
 class Keeper(Protocol):
@@ -263,6 +265,58 @@ class Session(Host):
     def _one(self, type_: str, data: Any, surface: Surface | None, fields: dict[str, Any]) -> Event:
         expect_leaf = fields.pop("expect_leaf", None)
         return self.append(Draft(type=type_, data=data, surface=surface, **fields), expect_leaf=expect_leaf)[0]
+
+    # --- going on -----------------------------------------------------------------------------------------------
+
+    def resume(
+        self,
+        bindings: Bindings | None = None,
+        *,
+        dry_run: bool = False,
+        known: Iterable[str] = (),
+        checkpoint: int | None = None,
+        accept: str | None = None,
+        discard: bool = False,
+        settle: Settle | None = None,
+    ) -> Recovery:
+        """Judge and close what an interruption left open, so that the run can go on. No model and no tool is called.
+
+        Everything is checked and every reason collected before anything is written. Blocked, the log gets one
+        `run/blocked` and nothing else, however often it is asked. Asked again after a repair, it adds nothing.
+
+        Args:
+            bindings: what the program has now; what it leaves out is not compared.
+            dry_run: say what would be done; not one byte is written. Also for a session opened to read.
+            known: event types that the program knows, besides the vocabulary.
+            checkpoint: seq of the run's checkpoint to go on from; default: the newest. An older one is never chosen
+                by itself.
+            accept: leave the run as it is and go on from the last completed turn before it, on a new branch of this
+                name, which becomes the active one. The run can be resumed later on its own branch.
+            discard: give the run up; it cannot be resumed any more.
+            settle: called with the open turn when nothing blocks it and before it is closed; may append what became
+                of its calls.
+
+        Returns:
+            What was found and done; `run` and `resumes` are for the next turn.
+
+        Raises:
+            NotFound: the session is another tenant's, user's or agent's; or no such checkpoint.
+            Locked: a dry run without the lock, and another process has it.
+            Refused: there is no run to accept or discard; the branch exists already.
+            ReadOnly, StorageFailed, LeaseLost: as for `append`.
+        """
+        from onward.running.recovery import resume
+
+        return resume(
+            self,
+            bindings,
+            dry_run=dry_run,
+            known=known,
+            checkpoint=checkpoint,
+            accept=accept,
+            discard=discard,
+            settle=settle,
+        )
 
     # --- branches -----------------------------------------------------------------------------------------------
 

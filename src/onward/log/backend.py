@@ -124,6 +124,13 @@ class Backend(Protocol):
         """
         ...
 
+    def held(self, session: str) -> bool:
+        """Whether a writer holds the session now. Changes nothing, and keeps nobody from taking the lock.
+
+        Raises NotFound, StorageFailed.
+        """
+        ...
+
     def blobs(self, session: str, *, trashed: bool = False) -> Blobs:
         """The session's blobs. Raises NotFound."""
         ...

@@ -69,6 +69,7 @@ class Log:
         totals: model usage of the own events.
         writer: None when the log was opened to read.
         saved: next_seq of the newest snapshot that the catalogue is known to have.
+        recovered: turns that were open on other branches when this was opened to write have been seen to.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Log:
         self.totals = totals
         self.writer = writer
         self.saved = saved
+        self.recovered = False
         self._clock = clock
         self._sync = sync
         self._blobs = backend.blobs(chain.session)
@@ -123,6 +125,11 @@ class Log:
     def finished(self) -> bool:
         """Whether this handle can do nothing more: closed, or of the parent of a fork()."""
         return self._closed or self._pid != os.getpid()
+
+    @property
+    def opened(self) -> bool:
+        """Whether this writer has said so in the log, with its first native append."""
+        return self._opened
 
     @property
     def stale_before(self) -> int:
@@ -420,8 +427,10 @@ def check_known(state: State, types: Iterable[str] = ()) -> None:
     Raises:
         UnknownType: naming the type and the seq of its first event.
     """
-    if state.unknown is not None and state.unknown[1] not in set(types):
-        seq, type_ = state.unknown
+    known = set(types)
+    found = next(((seq, type_) for type_, seq in state.unknown.items() if type_ not in known), None)
+    if found is not None:
+        seq, type_ = found
         raise UnknownType(
             f"the log has events of the type {type_!r}, which this program does not know",
             seq=seq,

@@ -19,6 +19,7 @@ from onward.errors import StorageFailed
 
 LOCK_EX = fcntl.LOCK_EX
 LOCK_NB = fcntl.LOCK_NB
+LOCK_SH = fcntl.LOCK_SH
 LOCK_UN = fcntl.LOCK_UN
 
 DIR_MODE = 0o700

@@ -21,7 +21,7 @@ from onward.log.inbox import FileInbox
 from onward.log.jsonl import JsonlPrefix, JsonlReader
 from onward.log.jsonl_writer import GUARD_WAIT, JsonlWriter
 from onward.log.lines import seal_header
-from onward.log.lock import WriterLock
+from onward.log.lock import WriterLock, held
 from onward.log.protocol import Sync
 from onward.model.event import Header, Project
 
@@ -128,6 +128,12 @@ class JsonlBackend:
             get = WriterLock.take_over if take_over else WriterLock.acquire
             lock = get(folder, session, floor=floor)
         return self._writer(folder, session, lock, sync)
+
+    def held(self, session: str) -> bool:
+        """See `Backend.held`."""
+        folder = self._folder(session)
+        with files.refusing("look at the lock of the session", folder, session=session):
+            return held(folder, session)
 
     def _writer(self, folder: str, session: str, lock: WriterLock, sync: Sync) -> JsonlWriter:
         def anchor() -> None:

@@ -201,6 +201,32 @@ class WriterLock:
         self.release()
 
 
+def held(folder: str, session: str, *, wait: float = _HOLD) -> bool:
+    """Whether somebody holds the lock. Nothing is written; whoever wants it meanwhile waits for microseconds.
+
+    Raises:
+        NotFound (no such folder), OSError.
+    """
+    with _folder_of(folder, session, wait=wait, anyway=True) as folder_fd:
+        answer = _is_locked(folder + "/writer.lock")
+    files.let_go(folder_fd)
+    return answer
+
+
+def _is_locked(path: str) -> bool:
+    try:
+        fd = files.open_(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        files.flock(fd, files.LOCK_SH | files.LOCK_NB)  # shared: a file that is open to be read can have no other
+    except BlockingIOError:
+        return True
+    finally:
+        files.let_go(fd)
+    return False
+
+
 @contextmanager
 def _folder_of(folder: str, session: str, *, wait: float, anyway: bool) -> Iterator[int]:
     """The open folder, flocked while a lock in it is got or replaced, so that numbers are given out one by one.

@@ -286,6 +286,10 @@ class MemoryBackend:
                 )
             return MemoryWriter(log, max(floor, log.number) + 1)
 
+    def held(self, session: str) -> bool:
+        """See `Backend.held`."""
+        return self._get(session).holder is not None
+
     def blobs(self, session: str, *, trashed: bool = False) -> MemoryBlobs:
         """See `Backend.blobs`."""
         return self._get(session, trashed=trashed).blobs

@@ -5,14 +5,55 @@ Each carries the id of the recipe that made it, so that another recipe is not ta
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
+
+import msgspec
 
 from onward.model.data import Digest, Dropped
 
 SURFACE = "surface-1"
 """BLAKE2b-128 over the hash that each surface node's line ends in (16 ASCII bytes each), in surface order; then, for
 each range that a budget left out, `;first:last`, with `.part` behind an end that is within a node."""
+
+TOOL, TOOLS, PERMISSIONS, MODEL, GRAPH = "tool-1", "tools-1", "permissions-1", "model-1", "graph-1"
+"""BLAKE2b-128 over the canonical JSON of what the functions below say: keys sorted, every string in Unicode's form NFC.
+128 bits tell accidents apart; no digest here is a signature."""
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The shape of a durable loop.
+
+    Attributes:
+        version: raised by the programmer when a node of the same name does something else.
+        nodes: their names.
+        edges: (from, to); their order does not count.
+    """
+
+    version: int
+    nodes: tuple[str, ...]
+    edges: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolShape:
+    """What of a tool a resumed run relies on. How it is described in words may change.
+
+    Attributes:
+        parameters: the JSON schema of its arguments.
+        effect: as declared: read, idempotent, verifiable, irreversible.
+    """
+
+    name: str
+    version: str
+    parameters: Any
+    effect: str
 
 
 class SurfaceDigest:
@@ -47,6 +88,37 @@ def surface_digest(hashes: Iterable[str], dropped: Sequence[Dropped] = ()) -> Di
     return SurfaceDigest(hashes).value(dropped)
 
 
+def tool_digest(shape: ToolShape) -> Digest:
+    """The digest of one tool's definition."""
+    return Digest(TOOL, _digest([shape.name, shape.version, shape.parameters, shape.effect]))
+
+
+def tools_digest(shapes: Iterable[ToolShape]) -> Digest:
+    """The digest of a set of tools; their order does not count."""
+    listed = [[shape.name, shape.version, shape.parameters, shape.effect] for shape in shapes]
+    return Digest(TOOLS, _digest(_sorted(listed)))
+
+
+def permissions_digest(rules: Iterable[Any]) -> Digest:
+    """The digest of a set of permissions, each any JSON; their order does not count."""
+    return Digest(PERMISSIONS, _digest(_sorted(list(rules))))
+
+
+def model_digest(settings: Any) -> Digest:
+    """The digest of the model and its settings, any JSON."""
+    return Digest(MODEL, _digest(settings))
+
+
+def graph_digest(shape: Graph) -> Digest:
+    """The digest of a loop's graph: its version, nodes and edges."""
+    return Digest(GRAPH, _digest([shape.version, sorted(shape.nodes), sorted(map(list, shape.edges))]))
+
+
+def json_digest(value: Any) -> str:
+    """The digest of any JSON, in hex: the same for every order of keys and every Unicode form."""
+    return _digest(value)
+
+
 def spelled(digest: Digest) -> str:
     """A digest in one string, `algorithm:value`, for fields that hold no struct."""
     return f"{digest.algorithm}:{digest.value}"
@@ -54,3 +126,25 @@ def spelled(digest: Digest) -> str:
 
 def _end(node: int, part: object) -> str:
     return f"{node}.{part}" if isinstance(part, int) else str(node)
+
+
+def _sorted(values: Sequence[Any]) -> list[Any]:
+    return sorted((_composed(value) for value in values), key=_encode)
+
+
+def _digest(value: Any) -> str:
+    return blake2b(_encode(_composed(value)), digest_size=16).hexdigest()
+
+
+def _composed(value: Any) -> Any:
+    """A value with every string in Unicode's form NFC: two editors may save one word as different code points."""
+    match value:
+        case str():
+            return unicodedata.normalize("NFC", value)
+        case dict():
+            return {unicodedata.normalize("NFC", str(name)): _composed(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_composed(item) for item in value]
+        case msgspec.Struct():
+            return _composed(msgspec.to_builtins(value))
+    return value

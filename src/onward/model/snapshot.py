@@ -19,7 +19,7 @@ from onward.model.state import State
 from onward.model.surface import SurfaceIndex
 from onward.model.tree import Tree
 
-VERSION = 3
+VERSION = 4
 """Raise whenever the fold or this layout changes."""
 
 
@@ -48,7 +48,7 @@ class _Saved(Struct, array_like=True):
     prompts: bytes
     usage: bytes
     openings: list[tuple[int, int]]
-    unknown: tuple[int, str] | None
+    unknown: dict[str, int]
     keys: list[tuple[str, str, int]]
     tips: dict[str, tuple[bytes, int]]
 

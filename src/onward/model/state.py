@@ -89,7 +89,7 @@ class State:
         prompts: seqs of user messages that a person wrote.
         usage: seqs of the events that may carry usage.
         openings: (seq, number) of each own `writer/opened`.
-        unknown: (seq, type) of the first event that forbids resuming, or None.
+        unknown: each type that forbids resuming, with the seq of its first event.
     """
 
     def __init__(self, first_seq: int = 0) -> None:
@@ -108,7 +108,7 @@ class State:
         self.prompts: array[int] = array("q")
         self.usage: array[int] = array("q")
         self.openings: list[tuple[int, int]] = []
-        self.unknown: tuple[int, str] | None = None
+        self.unknown: dict[str, int] = {}
         self.keys: dict[tuple[str, str], int] = {}
         self._tips: dict[str, Tip] = {}
 
@@ -157,9 +157,9 @@ class State:
         path = self.tree.path(leaf)
         closed: set[str] = set()
         out: dict[str, int] = {}
-        for at in range(len(self.brackets) - 1, -1, -1):
+        for at in range(bisect_right(self.brackets, leaf) - 1, -1, -1):
             seq = self.brackets[at]
-            if seq > leaf or seq not in path:
+            if seq not in path:
                 continue
             what, _, edge = BRACKETS[self.bracket_codes[at]].partition("/")
             if what == "turn":
@@ -327,8 +327,8 @@ class State:
             self.usage.append(seq)
         if env.key is not UNSET:
             self.keys[planned.branch if planned.kind is Kind.NODE else "", env.key] = seq
-        if self.unknown is None and type_ not in VOCABULARY and not env.ignorable:
-            self.unknown = (seq, type_)
+        if type_ not in VOCABULARY and not env.ignorable:
+            self.unknown.setdefault(type_, seq)
         self.next_seq = seq + 1
 
     def _apply_surface(self, planned: Planned) -> None:
@@ -431,7 +431,7 @@ class State:
         out.prompts = self.prompts[: bisect_right(self.prompts, length - 1)]
         out.usage = self.usage[: bisect_right(self.usage, length - 1)]
         out.openings = self.openings[: bisect_right(self.openings, (length,))]
-        out.unknown = self.unknown if self.unknown and self.unknown[0] < length else None
+        out.unknown = {type_: seq for type_, seq in self.unknown.items() if seq < length}
         if keys:
             out.keys = {key: seq for key, seq in self.keys.items() if seq < length}
         return out
