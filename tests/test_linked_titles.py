@@ -180,6 +180,20 @@ def test_without_the_session_that_tells_it_the_title_is_gone(store: Store, tmp_p
     assert title_of(store, ids["holder"]) == "Port the parser"
 
 
+def test_of_two_that_tell_a_title_for_a_line_the_other_counts_when_one_is_gone(store: Store, tmp_path: Path):
+    holder = take(store, tmp_path, "holder", HOLDER)
+    told = {"old": "2026-01-02T00:00:00Z", "new": "2026-01-03T00:00:00Z"}
+    ids = {
+        name: take(store, tmp_path, name, far(user("x1", None, timestamp=time), summary(name), session=name))
+        for name, time in reversed(told.items())
+    }
+    assert title_of(store, holder) == "new"
+    store.delete(ids["new"])
+    assert title_of(store, holder) == "old"
+    store.delete(ids["old"])
+    assert title_of(store, holder) is None
+
+
 def test_reindex_and_a_lost_catalogue_find_it_again(store: Store, tmp_path: Path):
     ids = {name: take(store, tmp_path, name, TOGETHER[name]) for name in ("holder", "teller")}
     store.reindex()

@@ -42,12 +42,13 @@ SCHEMA = (
     )""",
     """CREATE INDEX told_line ON told ("line")""",
     """CREATE INDEX told_new ON told ("session") WHERE NOT "looked" """,
+    """CREATE TABLE given ("line" BLOB PRIMARY KEY, "time" INTEGER NOT NULL, "title" TEXT NOT NULL) WITHOUT ROWID""",
     """CREATE TABLE held (
         "session" TEXT NOT NULL, "line" BLOB NOT NULL, "seq" INTEGER NOT NULL, PRIMARY KEY ("session", "line")
     )""",
 )
 
-_TABLES = ("inherits", "known_as", "named", "told", "held")
+_TABLES = ("inherits", "known_as", "named", "told", "given", "held")
 
 
 class Telling(NamedTuple):
@@ -154,6 +155,7 @@ def add(connection: sqlite3.Connection, session: str, noted: Noted) -> None:
         "INSERT OR REPLACE INTO told VALUES (?, ?, ?, ?, ?, 0)",
         [(session, one.seq, _digest(one.line), one.time, one.title) for one in noted.told],
     )
+    _decide(connection, {_digest(one.line) for one in noted.told})
     if not noted.names:
         return
     names = b"".join(_digest(name) + seq.to_bytes(_ENTRY - DIGEST, "big") for seq, name in noted.names)
@@ -172,14 +174,28 @@ def add(connection: sqlite3.Connection, session: str, noted: Noted) -> None:
 
 def forget(connection: sqlite3.Connection, session: str) -> None:
     """Take out what a session says, inside the caller's transaction."""
+    lines = {line for (line,) in connection.execute("SELECT DISTINCT line FROM told WHERE session = ?", (session,))}
     for table in _TABLES:
-        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
+        if table != "given":
+            connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
+    _decide(connection, lines)
 
 
 def forget_all(connection: sqlite3.Connection) -> None:
     """Take everything out, inside the caller's transaction."""
     for table in _TABLES:
         connection.execute(f"DELETE FROM {table}")
+
+
+def _decide(connection: sqlite3.Connection, lines: set[bytes]) -> None:
+    """See which title counts for each of these lines: files repeat each other's summaries, and a list needs but one."""
+    for line in lines:
+        connection.execute("DELETE FROM given WHERE line = ?", (line,))
+        connection.execute(
+            "INSERT INTO given SELECT line, time, title FROM told WHERE line = ?"
+            " ORDER BY time DESC, title DESC LIMIT 1",
+            (line,),
+        )
 
 
 def _is_behind(connection: sqlite3.Connection) -> bool:
@@ -214,7 +230,7 @@ def _among(names: bytes, wanted: set[bytes]) -> Iterable[tuple[bytes, int]]:
 def _titles(connection: sqlite3.Connection) -> Titles:
     given: dict[str, list[_Given]] = {}
     for session, *rest in connection.execute(
-        "SELECT held.session, held.seq, told.time, told.title FROM held JOIN told USING (line)"
+        "SELECT held.session, held.seq, given.time, given.title FROM held JOIN given USING (line)"
     ):
         given.setdefault(session, []).append(_Given._make(rest))
     forks = connection.execute("SELECT session, parent, cut FROM inherits") if given else ()
