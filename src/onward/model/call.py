@@ -162,6 +162,8 @@ class Call:
         content: seq of the tool/result with the content that stands now: `result`, unless it was replaced.
         is_error, how, code: of the answer; None, None and None without one.
         late: seqs of results that came when it had been answered, or tried again.
+        inherited: its newest attempt (without one, the line that asks) is of a session that this one was forked from.
+        stale: nobody runs it any more: it is inherited, or its writer is gone.
         conflict: in words what does not fit: two answers, a start with other arguments. None when all is well.
     """
 
@@ -182,6 +184,8 @@ class Call:
     how: Literal["executed", "replayed", "synthetic"] | None
     code: str | None
     late: tuple[int, ...]
+    inherited: bool
+    stale: bool
     conflict: str | None
 
     @property
@@ -193,11 +197,6 @@ class Call:
     def started(self) -> int | None:
         """Seq of the newest tool/call; None when it was never started."""
         return self.attempts[-1].seq if self.attempts else None
-
-    @property
-    def stale(self) -> bool:
-        """Whether its newest attempt is of nobody who still runs."""
-        return bool(self.attempts) and self.attempts[-1].stale
 
     @property
     def open(self) -> bool:

@@ -141,6 +141,7 @@ class _Draft:
         if key is None and self.arguments is not None:
             key = call_key(identity, self.name, self.arguments)
         approval = self._approval(digest, now)
+        last = self.starts[-1].event.seq if self.starts else self.place[0]
         answer = self.result.data if self.result is not None else None
         return Call(
             identity=identity,
@@ -160,6 +161,8 @@ class _Draft:
             how=None if answer is None else answer.how,
             code=None if answer is None else given(answer.code),
             late=tuple(result.seq for result in self.late),
+            inherited=last < first_own,
+            stale=last < max(first_own, stale_before),
             conflict=self._conflict(digest),
         )
 
