@@ -110,6 +110,12 @@ class OutcomeUnknown(OnwardError):
     code = "outcome-unknown"
 
 
+class NotApproved(Refused):
+    """A tool call may not run: it was rejected, not answered, or allowed for other arguments or an earlier time."""
+
+    code = "not-approved"
+
+
 class StorageFailed(OnwardError):
     """The disk refused: full, failing, not permitted. What was acknowledged before is safe."""
 

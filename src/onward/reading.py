@@ -20,6 +20,7 @@ from onward.model.turns import Turn, infer_turns
 from onward.model.usage import Ledger, ledger, turns_of
 
 if TYPE_CHECKING:
+    from onward.context.past import PastRequest
     from onward.model.call import Call
 
 BRACKETED = frozenset({"dsh"})
@@ -215,13 +216,36 @@ class View:
             budget: tokens that the messages may take; None = no limit.
         """
         with self.log.still():
-            state, leaf = self.state, self._at()
-            surface, path = state.surface(leaf), state.path(leaf)
+            leaf = self._at()
+            surface = self.state.surface(leaf)
+        return project_surface(self.read(surface), self._carriers(leaf), budget=budget)
 
-        def carriers() -> list[Event]:
-            return self.read(list(path.marked(state.surfaces.carries)))
+    def _carriers(self, leaf: int) -> Callable[[], list[Event]]:
+        """Reads, when it is called, the nodes of a path that carry a surface, in path order."""
+        with self.log.still():
+            path, carries = self.state.path(leaf), self.state.surfaces.carries
+        return lambda: self.read(list(path.marked(carries)))
 
-        return project_surface(self.read(surface), carriers, budget=budget)
+    def request(self, seq: int) -> PastRequest:
+        """A model request as it was made: its messages, rebuilt exactly, whatever happened to the context since.
+
+        Args:
+            seq: of the request/header.
+
+        Raises:
+            NotFound: there is no request/header.
+            Corrupt: what is there now is not what the request was made of, by its digest.
+        """
+        from onward.context.past import past_request
+
+        event = self.event(seq)
+        if event.type != "request/header":
+            raise NotFound(f"{seq} is no request/header but a {event.type}", session=self.id)
+        leaf = event.data.get("leaf")
+        with self.log.still():
+            leaf = self.state.tree.parent(seq) if leaf is None else leaf
+            surface = self.state.surface(leaf)
+        return past_request(event, self.read(surface), self._carriers(leaf), self.header)
 
     def calls(self) -> list[Call]:
         """The tool journal of this path: its calls, in the order in which they were asked for, and what became of them.

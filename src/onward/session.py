@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
-from onward.errors import Refused
 from onward.log.door import Drafts, Log
 from onward.log.follow import follow
 from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, SurfaceOp
-from onward.model.messages import Message, Model, Text, Usage
+from onward.model.messages import Message, Model, Text, Usage, spoken
 from onward.model.state import State, check_branch_name
 from onward.model.tree import NONE
 from onward.reading import View, select
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from onward.model.checkpoint import Bindings
     from onward.running.hooks import Hooks
     from onward.running.recovery import Recovery, Settle
+    from onward.running.turn import Turn
 
 
 class Keeper(Protocol):
@@ -173,11 +173,11 @@ class Session(Host):
 
     def system(self, text: str, **fields: Any) -> Event:
         """Append a system message. `fields` are those of `Draft` (branch, parent, key, …)."""
-        return self._one("system/message", {"message": _message("system", text)}, APPEND, fields)
+        return self._one("system/message", {"message": spoken("system", text)}, APPEND, fields)
 
     def user(self, content: str | Message, *, source: str = "user", **fields: Any) -> Event:
         """Append a user message; `source` other than `user` marks what a program put in."""
-        return self._one("user/message", {"message": _message("user", content), "source": source}, APPEND, fields)
+        return self._one("user/message", {"message": spoken("user", content), "source": source}, APPEND, fields)
 
     def assistant(
         self,
@@ -189,7 +189,7 @@ class Session(Host):
         **fields: Any,
     ) -> Event:
         """Append a model's reply with the model that gave it, its usage and its stop reason."""
-        data: dict[str, Any] = {"message": _message("assistant", content)}
+        data: dict[str, Any] = {"message": spoken("assistant", content)}
         for name, value in (("model", model), ("usage", usage)):
             if value is not None:
                 data[name] = msgspec.to_builtins(value)
@@ -230,7 +230,7 @@ class Session(Host):
             display: whether front ends should show it to people; the log has it either way.
             data: what the application wants to find again; the model does not see it.
         """
-        message = msgspec.to_builtins(content) if isinstance(content, Message) else _message("user", content)
+        message = msgspec.to_builtins(content) if isinstance(content, Message) else spoken("user", content)
         body: dict[str, Any] = {"message": message, "kind": kind}
         if not display:
             body["display"] = False
@@ -266,7 +266,27 @@ class Session(Host):
         expect_leaf = fields.pop("expect_leaf", None)
         return self.append(Draft(type=type_, data=data, surface=surface, **fields), expect_leaf=expect_leaf)[0]
 
-    # --- going on -----------------------------------------------------------------------------------------------
+    # --- running ------------------------------------------------------------------------------------------------
+
+    def turn(
+        self,
+        content: str | Message | None = None,
+        *,
+        source: str = "user",
+        run: str | None = None,
+        resumes: int | None = None,
+    ) -> Turn:
+        """A turn on the active branch; it begins when it is entered: `with session.turn("Fix it") as turn`.
+
+        Args:
+            content: what the user says; None where the turn goes on with what is there.
+            source: `user`, or what marks the input as a program's.
+            run: the run's id; None = that of the turn that is resumed, or a new one.
+            resumes: seq of the turn/start of the same run that this turn goes on with.
+        """
+        from onward.running.turn import Turn
+
+        return Turn(self, content, source=source, run=run, resumes=resumes)
 
     def resume(
         self,
@@ -378,12 +398,3 @@ class Session(Host):
             self._store.closing(self.log)
         finally:
             self.log.close()
-
-
-def _message(role: str, content: str | Message) -> dict[str, Any]:
-    if isinstance(content, Message):
-        if content.role != role:
-            raise Refused(f"a {role} message was expected, not one of role {content.role}")
-        built: dict[str, Any] = msgspec.to_builtins(content)
-        return built
-    return {"role": role, "blocks": [{"type": "text", "text": content}] if content else []}

@@ -166,6 +166,7 @@ def project_surface(
     taken_by: Mapping[int, int] | None = None,
     *,
     budget: int | None = None,
+    dropped: Sequence[Dropped] = (),
 ) -> Projection:
     """Project a surface; the rest of the path is read only when somebody asks for the manifest.
 
@@ -173,6 +174,7 @@ def project_surface(
         shown: the events on the surface, in its order, blobs fetched.
         carriers: gives all carriers of the path, as for `project`.
         taken_by, budget: as for `project`.
+        dropped: without a budget: what was left out when this was projected before, and is again.
 
     Raises:
         msgspec.ValidationError: the data of a node is not what the vocabulary says.
@@ -183,7 +185,9 @@ def project_surface(
         for message in messages_of(event.type, event.data):
             messages.append(message)
             nodes.append(event.seq)
-    return projected(messages, nodes, [event.seq for event in shown], carriers, taken_by, budget=budget)
+    return projected(
+        messages, nodes, [event.seq for event in shown], carriers, taken_by, budget=budget, dropped=dropped
+    )
 
 
 def projected(
@@ -205,7 +209,7 @@ def projected(
         surface: seqs in surface order.
         carriers, taken_by, budget: as for `project_surface`.
         sizes: for each message its estimated tokens, where they are known already.
-        dropped: without a budget: what was left out when this was projected before, and is again.
+        dropped: as for `project_surface`.
 
     Raises:
         ValueError: `dropped` names a node that is not on the surface.

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Struct, UnsetType, field, to_builtins
+
+from onward.errors import Refused
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -132,3 +134,17 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 def text_of(blocks: list[Any]) -> str:
     """The text of the text blocks in `blocks`, one after the other, separated by newlines."""
     return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def spoken(role: Role, content: str | Message) -> dict[str, Any]:
+    """A message of a role as data: text becomes one with a text block, the empty text one without blocks.
+
+    Raises:
+        Refused: the message is of another role.
+    """
+    if isinstance(content, Message):
+        if content.role != role:
+            raise Refused(f"a {role} message was expected, not one of role {content.role}")
+        built: dict[str, Any] = to_builtins(content)
+        return built
+    return {"role": role, "blocks": [{"type": "text", "text": content}] if content else []}

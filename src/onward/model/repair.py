@@ -1,4 +1,4 @@
-"""Close what an interruption left open: a pure function from a path to the events that are missing at its end.
+"""Close what was left open: pure functions from a path to the events that are missing at its end.
 
 Nothing is run again and nothing is claimed beyond what the log says: a call whose tool/call is absent was not
 started; a call without a result has an unknown outcome.
@@ -19,7 +19,16 @@ OUTCOME_UNKNOWN = "TOOL_OUTCOME_UNKNOWN"
 
 Why = Literal["interrupted", "forked"]
 
-_TEXTS: dict[tuple[Why, str], str] = {
+Cause = Literal["interrupted", "forked", "aborted", "error", "ended"]
+"""Why nothing more comes: the process went away, the path is a fork's, somebody stopped the turn, it failed, or its
+program went on without the results."""
+
+_LOOK = (
+    "Its outcome is unknown: it may still be running, and may have had all, some or none of its effects. Look at the "
+    "current state before calling it again, unless it only reads or is safe to repeat."
+)
+
+_TEXTS: dict[tuple[Cause, str], str] = {
     ("interrupted", NOT_STARTED): (
         "The session was interrupted before this tool was started. It has not run; it can be called again."
     ),
@@ -37,6 +46,19 @@ _TEXTS: dict[tuple[Why, str], str] = {
         "unknown here: the session it was forked from may have finished it after that point. Look at the current "
         "state before calling it again, unless it only reads or is safe to repeat."
     ),
+    ("aborted", NOT_STARTED): (
+        "The turn was aborted before this tool was started. It has not run; it can be called again."
+    ),
+    (
+        "aborted",
+        OUTCOME_UNKNOWN,
+    ): f"The turn was aborted after this tool was started and before it gave a result. {_LOOK}",
+    ("error", NOT_STARTED): ("The turn failed before this tool was started. It has not run; it can be called again."),
+    ("error", OUTCOME_UNKNOWN): f"The turn failed after this tool was started and before it gave a result. {_LOOK}",
+    ("ended", NOT_STARTED): (
+        "The step was ended before this tool was started. It has not run; it can be called again."
+    ),
+    ("ended", OUTCOME_UNKNOWN): f"The step was ended after this tool was started and before it gave a result. {_LOOK}",
 }
 
 
@@ -76,20 +98,35 @@ def closers(
     if open_.turn is None or not open_.turn.stale:
         return []
     when = path[-1].time if time is None else time
-    work = _open_work(path, open_.turn)
-    drafts: list[Draft] = []
-    pending = _pending(work)
-    said = _interrupted_reply(path, open_.turn, partials, when)
-    if said is not None:
-        drafts.append(said)
-        # Nothing can have started a call that was still being streamed.
-        pending += _advertised(-1, said.data)
-    drafts += [_synthetic(call, reason, when) for call in pending]
+    drafts = unfinished(path, open_.turn, why=reason, time=when, partials=partials)
     if open_.step is not None:
         drafts.append(Draft(type="step/end", data=_numbered("step", open_.step.number), time=when))
     ended = {"reason": reason, **_numbered("turn", open_.turn.number)}
     drafts.append(Draft(type="turn/end", data=ended, time=when))
     return drafts
+
+
+def unfinished(
+    path: Sequence[Event], turn: Bracket, *, why: Cause, time: int, partials: Sequence[Event] = ()
+) -> list[Draft]:
+    """What the open step of a turn lacks: partial text as an interrupted assistant/message, and a synthetic
+    tool/result for each of its calls that has none.
+
+    Args:
+        path: the nodes of one path, in order, blobs fetched; those from turn/start on are enough.
+        turn: the open turn.
+        why: for the wording.
+        time: Unix milliseconds for all of them.
+        partials: the assistant/partial facts that are visible on the path, in order of seq.
+    """
+    drafts: list[Draft] = []
+    pending = _pending(_open_work(path, turn))
+    said = _interrupted_reply(path, turn, partials, time)
+    if said is not None:
+        drafts.append(said)
+        # Nothing can have started a call that was still being streamed.
+        pending += _advertised(-1, said.data)
+    return drafts + [_synthetic(call, why, time) for call in pending]
 
 
 def _open_work(path: Sequence[Event], turn: Bracket) -> list[Event]:
@@ -189,7 +226,7 @@ def _settled(path: Sequence[Event], turn: Bracket) -> int:
     return max([turn.seq, *(event.seq for event in path if event.seq > turn.seq and event.type in ends)])
 
 
-def _synthetic(call: _Pending, reason: Why, when: int) -> Draft:
+def _synthetic(call: _Pending, reason: Cause, when: int) -> Draft:
     code = NOT_STARTED if call.started is None else OUTCOME_UNKNOWN
     data: dict[str, Any] = {
         "call_id": call.call_id,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 from onward.log.door import Drafts
 from onward.model.event import Event
 from onward.reading import View
+from onward.running.shown import Shown
 
 
 class Host(View, ABC):
@@ -23,3 +25,8 @@ class Host(View, ABC):
     def now(self) -> int:
         """The time by the store's clock, in Unix milliseconds."""
         return self.log.now()
+
+    @cached_property
+    def shown(self) -> Shown:
+        """What the model sees of the branch that a turn runs on, kept from one request to the next."""
+        return Shown(self.read)

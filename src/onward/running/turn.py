@@ -1,0 +1,311 @@
+"""`Turn`: one turn of a run, from the input to the end of the work on it, logged by the rules of `model.turns`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import msgspec
+
+from onward.errors import LeaseLost, OnwardError, Refused, StorageFailed
+from onward.log.door import Item
+from onward.log.ids import new_id
+from onward.model.event import APPEND, MAIN, Draft, Event, Surface
+from onward.model.messages import Message, spoken
+from onward.model.repair import Cause, unfinished
+from onward.model.turns import Bracket, check
+from onward.running.failures import Wrong, failure_of, why_of
+from onward.running.host import Host
+from onward.running.opened import open_at
+from onward.running.step import Step
+
+Reason = Literal["completed", "aborted", "blocked", "error", "max-tokens"]
+"""Cause a turn may end while its program runs. `interrupted` is for recovery, `forked` for forks."""
+
+REASONS: tuple[Reason, ...] = ("completed", "aborted", "blocked", "error", "max-tokens")
+
+
+class Turn:
+    """One turn on the active branch. Made by `Session.turn`; it begins when it is entered.
+
+    Left without an `end`, it ends as `completed`; left by an error, as `error`, or as `aborted` when the error is no
+    `Exception`. A failing disk or a lost lease ends nothing: nothing more is written, and the next turn, or whoever
+    resumes the session, closes what is open.
+
+    Attributes:
+        host: the session.
+        run: the id of the run that it is a part of.
+        branch: where it is logged; set when it begins.
+        seq: of the turn/start; set when it begins.
+        number: of the turn on its path, from 1; set when it begins.
+    """
+
+    def __init__(
+        self, host: Host, content: str | Message | None, *, source: str, run: str | None, resumes: int | None
+    ) -> None:
+        self.host = host
+        self.run = run
+        self.branch = MAIN
+        self.seq: int | None = None
+        self.number = 0
+        self._said = None if content is None else spoken("user", content)
+        self._source = source
+        self._resumes = resumes
+        self._steps = 0
+        self._step: Step | None = None
+        self._injected: list[Draft] = []
+        self._taken: list[Draft] = []
+        self._end: Event | None = None
+
+    def __repr__(self) -> str:
+        return f"<Turn {self.number} of {self.host.id} run={self.run} seq={self.seq}>"
+
+    def __enter__(self) -> Self:
+        self.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._end is not None:
+            return
+        if error is None:
+            self.end()
+        else:
+            self._fail(error)
+
+    # --- the brackets -------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Log the turn's start and its input as one batch. `with` does it.
+
+        Raises:
+            Refused: a turn is open on the path; or `resumes` is no turn of this run.
+        """
+        if self.seq is not None:
+            raise Refused("the turn has begun already")
+        try:
+            with self.host.log.still():
+                start = next(event for event in self.host.append_batch(self._beginning) if event.type == "turn/start")
+                self.seq = start.seq
+        except Exception:
+            raise
+        except BaseException as error:
+            self._fail(error)  # the interrupt may have come after the write
+            raise
+
+    def _beginning(self, base: int) -> Sequence[Item]:
+        state = self.host.state
+        self.branch = state.branches.active
+        opened = open_at(self.host, state.leaf(self.branch))
+        check("turn/start", opened)
+        self.run = self._run_of(self._resumes)
+        self.number = opened.last_turn + 1
+        data: dict[str, Any] = {"turn": self.number, "run": self.run}
+        if self._resumes is not None:
+            data["resumes"] = self._resumes
+        drafts = [self.draft("turn/start", data)]
+        if self._said is not None:
+            said = {"message": self._said, "source": self._source}
+            drafts.append(self.draft("user/message", said, surface=APPEND))
+        return drafts
+
+    def _run_of(self, resumes: int | None) -> str:
+        """The run's id: as it was given, that of the turn which is resumed, or a new one."""
+        if resumes is None:
+            return new_id(self.host.now()) if self.run is None else self.run
+        state = self.host.state
+        former = self.host.event(resumes) if resumes in state.path(state.leaf(self.branch)) else None
+        if former is None or former.type != "turn/start":
+            raise Refused(
+                f"{resumes} is no turn/start on this path", hint="`resumes` names the turn that is gone on with"
+            )
+        run = former.data.get("run")
+        if run is None or self.run not in (None, run):
+            raise Refused(f"the turn at {resumes} is of the run {run}, not of {self.run}", seq=resumes)
+        return str(run)
+
+    def step(self) -> Step:
+        """The next step: one model request and the tools that its reply asks for.
+
+        Raises:
+            Refused: the step before it was not left.
+        """
+        with self.host.log.still():
+            self.check_open()
+            if self._step is not None and not self._step.left:
+                raise Refused("a step is open already", hint="leave it before the next one")
+            self._steps += 1
+            self._step = Step(self, self._steps)
+            return self._step
+
+    def inject(self, message: str | Message, *, kind: str, display: bool = True, data: Any = None) -> None:
+        """Put a message before the model with the next request; at the turn's end, if none comes.
+
+        Args:
+            message: text (in the user's role), or a whole message.
+            kind: the application's own word for it.
+            display: whether front ends should show it to people.
+            data: what the application wants to find again; the model does not see it.
+        """
+        said = msgspec.to_builtins(message) if isinstance(message, Message) else spoken("user", message)
+        fields: dict[str, Any] = {"message": said, "kind": kind}
+        if not display:
+            fields["display"] = False
+        if data is not None:
+            fields["data"] = data
+        with self.host.log.still():
+            self._injected.append(Draft(type="custom/message", data=fields, surface=APPEND))
+
+    def end(
+        self,
+        reason: Reason = "completed",
+        *,
+        detail: str | None = None,
+        error: Wrong | None = None,
+    ) -> Event:
+        """End the turn, and the step that is open, and sync.
+
+        Args:
+            detail: in words, why.
+            error: what went wrong.
+
+        Returns:
+            The turn/end.
+
+        Raises:
+            Refused: it has ended, or the reason is not a program's to give.
+        """
+        if reason not in REASONS:
+            raise Refused(f"a turn does not end as {reason!r}", hint=f"the reasons are {', '.join(REASONS)}")
+        if self._end is not None:
+            raise Refused("the turn has ended", seq=self._end.seq)
+        why: Cause = "aborted" if reason == "aborted" else "error" if reason == "error" else "ended"
+        data: dict[str, Any] = {"reason": reason, "turn": self.number}
+        if detail is not None:
+            data["detail"] = detail
+        if error is not None:
+            data["error"] = msgspec.to_builtins(failure_of(error))
+        with self.host.log.still():
+            self.check_open()
+            if self._step is not None:
+                self._step.leave(why)
+            events = self.host.append_batch(lambda base: self._ending(data))
+            self._end = events[-1]
+        self.host.sync()
+        return events[-1]
+
+    def _ending(self, data: dict[str, Any]) -> Sequence[Item]:
+        self.check_open()
+        return [*self.step_end(), *self.take_inputs(), self.draft("turn/end", data)]
+
+    def _fail(self, error: BaseException) -> None:
+        """End the turn because of an error, which goes on from here."""
+        if isinstance(error, (LeaseLost, StorageFailed)):
+            return
+        why = why_of(error)
+        try:
+            with self.host.log.still():
+                # An interrupt may have come between a write and what is known of it: ask the log, caught up.
+                self.host.append_batch(self._looked)
+                if self.is_open and why == "error":
+                    self.end(why, error=error)
+                elif self.is_open:
+                    self.end(why, detail=type(error).__name__)
+        except OnwardError as failed:
+            error.add_note(f"the turn could not be ended: {failed}")
+
+    def _looked(self, base: int) -> Sequence[Item]:
+        """No drafts; but the turn/start is found that was written when an interrupt kept its seq from being known."""
+        if self.seq is None:
+            state = self.host.state
+            seq = state.open_brackets(state.leaf(self.branch)).get("turn")
+            data = {} if seq is None else self.host.event(seq).data
+            if seq is not None and (data.get("run"), data.get("turn")) == (self.run, self.number):
+                self.seq = seq
+        return []
+
+    # --- for steps ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the log has the turn open at the end of its branch."""
+        state = self.host.state
+        if self.seq is None or self.branch not in state.branches.leaves:
+            return False
+        return state.open_brackets(state.leaf(self.branch)).get("turn") == self.seq
+
+    def check_open(self) -> None:
+        """Raise Refused unless the turn is open."""
+        if self.seq is None:
+            raise Refused("the turn has not begun", hint="enter it: `with session.turn(...) as turn`")
+        if not self.is_open:
+            raise Refused(
+                f"the turn is not open any more on the branch {self.branch!r}",
+                hint="it was ended, or the branch was moved away from it",
+                seq=self.seq,
+            )
+
+    def draft(self, type_: str, data: Any, *, surface: Surface | None = None, sources: Sequence[int] = ()) -> Draft:
+        """A node on the turn's branch."""
+        return Draft(type=type_, data=data, branch=self.branch, surface=surface, sources=tuple(sources))
+
+    def aside(self, draft: Draft) -> list[Draft]:
+        """A node that may come when the turn is over: on its branch if there is one, which does not get active."""
+        branches = self.host.state.branches
+        active = branches.active
+        if active == self.branch or self.branch not in branches.leaves:
+            return [msgspec.structs.replace(draft, branch=active)]
+        leaf = branches.leaves[active]
+        back = Draft(type="branch/move", data={"name": active, "node": None if leaf < 0 else leaf})
+        return [msgspec.structs.replace(draft, branch=self.branch), back]
+
+    def step_end(self) -> list[Draft]:
+        """The end of the step that is open in the log, if one is."""
+        seq = self._open_step()
+        return [] if seq is None else [self.draft("step/end", {"step": self.host.event(seq).data.get("step")})]
+
+    def take_inputs(self) -> list[Draft]:
+        """What waits to be put before the model; it is the caller's until `forget_inputs` or `give_back_inputs`."""
+        self._taken, self._injected = [*self._taken, *self._injected], []
+        return [msgspec.structs.replace(draft, branch=self.branch) for draft in self._taken]
+
+    def forget_inputs(self) -> None:
+        """What was taken is logged."""
+        self._taken = []
+
+    def give_back_inputs(self, *, lost: bool) -> None:
+        """What was taken is not logged; or, `lost`, nobody knows, and saying it twice would be wrong."""
+        self._injected = [] if lost else [*self._taken, *self._injected]
+        self._taken = []
+
+    def unfinished(self, why: Cause) -> list[Draft]:
+        """What the open step lacks; see `repair.unfinished`."""
+        assert self.seq is not None, "the turn is open"
+        state = self.host.state
+        path = state.path(state.leaf(self.branch))
+        nodes = self.host.read(list(path.marked(state.tree.is_node, self.seq)))
+        since = self._open_step()
+        partials = [
+            event
+            for event in (() if since is None else self.host.events(since))
+            if event.type == "assistant/partial" and isinstance(event.about, int) and event.about in path
+        ]
+        turn = Bracket(self.seq, self.number, stale=False)
+        drafts = unfinished(nodes, turn, why=why, time=self.host.now(), partials=partials)
+        return [msgspec.structs.replace(draft, branch=self.branch) for draft in drafts]
+
+    def step_events(self, number: int) -> list[Event]:
+        """The nodes of the step of that number, if it is the one that is open in the log."""
+        seq = self._open_step()
+        if seq is None:
+            return []
+        state = self.host.state
+        path = state.path(state.leaf(self.branch))
+        events = self.host.read(list(path.marked(state.tree.is_node, seq)))
+        return events if events[0].data.get("step") == number else []
+
+    def _open_step(self) -> int | None:
+        state = self.host.state
+        return state.open_brackets(state.leaf(self.branch)).get("step")
