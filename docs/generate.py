@@ -29,6 +29,7 @@ DOCUMENTS = {
     "move": '{"session","branch","leaf"}',
     "label": '{"session","seq","label"}',
     "title": '{"session","title"}',
+    "queue": '{"session","input","state"}',
     "delete": '{"session","trash"}',
     "purge": '{"purged":[session…]}',
     "export": '{"session","format","path","lines","loss":[{"seq","what"}],'
@@ -47,8 +48,10 @@ NOTES = {
     "import": "`messages` are those of the active branch's context; `new` counts the records that this run added. "
     "The exit code is that of the first file that failed.",
     "show": "`state` is current, replaced or log-only. With `--info`: the row of `sessions`, "
-    "with counts, usage and file, `spawned_by` (`{session, seq, depth}`: the call that started this session as a "
-    "sub-agent, or null) and `spawns` (the sub-agents' sessions that this one started, oldest first).",
+    "with counts, usage, file, `spawned_by` (`{session, seq, depth}`: the call that started this session as a "
+    "sub-agent, or null), `spawns` (the sub-agents' sessions that this one started, oldest first) and `queued` "
+    "(`{input, target, time, text}` of each input that waits).",
+    "queue": "`input` is the id of the input, `state` queued or cancelled.",
     "context": "`surface` lists the nodes in order. A plain message is `{role, blocks}`; `repairs` is empty for "
     "`plain`. For `anthropic` the system prompt stands apart, in `system`. A row of the manifest is of the `nodes` "
     "neighbours from `seq` to `last` that share their fate: included, replaced, omitted or dropped.",

@@ -204,6 +204,22 @@ def test_branch_move_label_and_title(home: Path, session: str):
     assert document(home, "sessions", "--all")["sessions"][0]["title"] == "Two words"
 
 
+def test_queue_leaves_input_that_the_info_shows_until_it_is_cancelled(home: Path, session: str):
+    added = document(home, "queue", session, "Then\x1b[31m the rest.", "--steer")
+    keys(added, "session input state")
+    assert added["session"] == session and added["state"] == "queued"
+    (waits,) = document(home, "show", session, "--info")["queued"]
+    keys(waits, "input target time text")
+    assert (waits["input"], waits["target"]) == (added["input"], "steer")
+    shown = onward(home, "show", session, "--info").out
+    assert f"{added['input']}  Then" in shown and "\x1b" not in shown
+    got = document(home, "queue", session, "--cancel", added["input"])
+    assert got == {"session": session, "input": added["input"], "state": "cancelled"}
+    assert document(home, "show", session, "--info")["queued"] == []
+    assert onward(home, "queue", session, "--cancel", "never").code == 3
+    assert onward(home, "queue", session).code == onward(home, "queue", session, "x", "--cancel", "y").code == 2
+
+
 def test_delete_moves_to_the_trash_and_purge_erases(home: Path, session: str):
     gone = document(home, "delete", session)
     assert gone["session"] == session and Path(gone["trash"]).is_dir()
@@ -374,6 +390,7 @@ def test_every_command_runs_as_the_installed_program(tmp_path: Path):
     assert lines(program(home, "move", session, "b", "7")) == ["branch b ends at node 7 and is active"]
     assert lines(program(home, "label", session, "7", "x")) == ["node 7: x"]
     assert lines(program(home, "title", session, "T")) == ["T"]
+    assert lines(program(home, "queue", session, "and then?"))[0].startswith("queued: ")
     assert lines(program(home, "export", session, "--to", "markdown"))[0] == "# T"
     assert lines(program(home, "usage", session))[-1].startswith("total")
     assert lines(program(home, "reindex"))[0].startswith("2 sessions")

@@ -15,7 +15,7 @@ from onward.model.messages import Message, Model, Text, Usage, spoken
 from onward.model.state import State, check_branch_name
 from onward.model.tree import NONE
 from onward.reading import View, select
-from onward.running.host import Host
+from onward.running.attended import Attended
 
 if TYPE_CHECKING:
     from onward.model.checkpoint import Bindings
@@ -58,7 +58,7 @@ class Keeper(Protocol):
         ...
 
 
-class Session(Host):
+class Session(Attended):
     """One session, opened to read or to write.
 
     Use it as a context manager. A handle is thread-safe; it does not survive `os.fork()`.
@@ -67,7 +67,6 @@ class Session(Host):
     def __init__(self, store: Keeper, log: Log) -> None:
         super().__init__(log, log.state, MAIN, NONE, store.title_elsewhere)
         self._store = store
-        self._hooks: Hooks | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -103,14 +102,8 @@ class Session(Host):
         """The seq that the next event gets."""
         return self.log.state.next_seq
 
-    @property
-    def hooks(self) -> Hooks:
-        """The hooks of this handle; those of the store are called before them."""
-        if self._hooks is None:
-            from onward.running.hooks import Hooks
-
-            self._hooks = Hooks(self._store.hooks)
-        return self._hooks
+    def _shared_hooks(self) -> Hooks:
+        return self._store.hooks
 
     # --- other points of view -----------------------------------------------------------------------------------
 
@@ -216,27 +209,6 @@ class Session(Host):
             data["call"] = call
             fields.setdefault("sources", (call,))
         return self._one("tool/result", data, APPEND, fields)
-
-    def inject(
-        self, content: str | Message, kind: str, *, display: bool = True, data: Any = None, **fields: Any
-    ) -> Event:
-        """Put a message before the model that no person wrote: a notice, recalled text, a hook's answer.
-
-        It is in the log before the request that carries it, and seen from there on.
-
-        Args:
-            content: text, which becomes a message of role `user`, or a message.
-            kind: the application's own word for it.
-            display: whether front ends should show it to people; the log has it either way.
-            data: what the application wants to find again; the model does not see it.
-        """
-        message = msgspec.to_builtins(content) if isinstance(content, Message) else spoken("user", content)
-        body: dict[str, Any] = {"message": message, "kind": kind}
-        if not display:
-            body["display"] = False
-        if data is not None:
-            body["data"] = data
-        return self._one("custom/message", body, APPEND, fields)
 
     def summary(self, text: str, surface: SurfaceOp, sources: Sequence[Source], **fields: Any) -> Event:
         """Put a summary on the surface in the place of what `surface` takes off; `sources` cites that."""

@@ -25,7 +25,9 @@ from onward.project import project_of
 
 if TYPE_CHECKING:
     from onward.log.door import Clock, Log
+    from onward.model.messages import Message
     from onward.running.hooks import Hooks
+    from onward.running.queue import Target
     from onward.searching import Found
     from onward.session import Session
 
@@ -244,6 +246,7 @@ class Store:
         from onward.log import opening
         from onward.model.repair import closers
         from onward.reading import View
+        from onward.running.queue import waiting
         from onward.session import Session
 
         state = parent.state
@@ -259,10 +262,11 @@ class Store:
             log = opening.create(self.backend, header, clock=self.clock, sync=self.sync, inherited=inherited)
         child = Session(self, log)
         try:
-            ends: list[Draft] = []
+            # A copy has the copied input as its own.
+            ends = [Draft(type="input/cancelled", data={"id": each.id}) for each in waiting(child)] if detach else []
             if "turn" in log.state.open_brackets(point.node):
                 path = View(log, log.state, "main", point.node)
-                ends = closers(path.nodes(), stale_before=point.at + 1, reason="forked", partials=path.open_partials())
+                ends += closers(path.nodes(), stale_before=point.at + 1, reason="forked", partials=path.open_partials())
             log.append(first_lines(point.node, ends), native=False)
             log.sync()
         except BaseException:
@@ -500,6 +504,37 @@ class Store:
         now = self.clock()
         document = InboxDocument(type=type_, data=data, about=about, time=now, fact=fact)
         return self.backend.inbox(session).drop(msgspec.json.encode(document), time=now)
+
+    def queue(
+        self, session: str, content: str | Message, target: Target = "follow-up", *, id: str | None = None
+    ) -> str:
+        """Let input wait in a session whose lock somebody else may hold. See `Session.queue`."""
+        from onward.running.queue import Queue, in_inbox, is_new, queued_data
+
+        data = queued_data(content, target, id, self.clock())
+        dropped, _ = in_inbox(self.backend.inbox(session))
+        with self.open(session, write=False) as opened:
+            first = Queue(opened).known(data["id"])
+        if first is None:
+            first = next((each for each in dropped if each.id == data["id"]), None)
+        if is_new(first, data, session):
+            self.drop(session, "input/queued", data)
+        return str(data["id"])
+
+    def cancel_input(self, session: str, id: str) -> None:
+        """Take an input back in a session whose lock somebody else may hold. See `Session.cancel_input`.
+
+        A writer that gives it to the model at the same moment may be faster; then it was not taken back.
+        """
+        from onward.running.queue import Queue, can_cancel, in_inbox, unknown
+
+        dropped, cancelled = in_inbox(self.backend.inbox(session))
+        with self.open(session, write=False) as opened:
+            can = can_cancel(Queue(opened), opened.state, id, session)
+        if can is None and all(each.id != id for each in dropped):
+            raise unknown(id, session)
+        if can is not False and id not in cancelled:
+            self.drop(session, "input/cancelled", {"id": id})
 
     def delete(self, session: str) -> Path | None:
         """Move a session to the trash; its forks still resolve there.

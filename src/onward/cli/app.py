@@ -26,6 +26,7 @@ COMMANDS = {
     "move": "changing:move",
     "label": "changing:label",
     "title": "changing:title",
+    "queue": "queueing:queue",
     "delete": "changing:delete",
     "purge": "changing:purge",
     "export": "exporting:export",

@@ -36,6 +36,9 @@ UNINDEXED = frozenset({"assistant/partial"})
 
 MAX_KEY = 512
 MAX_BRANCH = 200
+MAX_INPUT = 500
+"""Characters of a queued input's id; the message that consumes it has `input:` and the id as its key."""
+
 _BRANCH_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
 
 HEAVY = 255
@@ -278,6 +281,9 @@ class State:
         if env.type == "writer/opened":
             if data["number"] <= self.last_number:
                 raise Refused(f"the writer's number must be greater than {self.last_number}", seq=seq)
+        elif env.type == "input/queued":
+            if not isinstance(data["id"], str) or not 0 < len(data["id"]) <= MAX_INPUT:
+                raise Refused(f"an input's id has 1 to {MAX_INPUT} characters", seq=seq)
         elif env.type in ("branch/create", "branch/move"):
             name, node = data["name"], data.get("node")
             if node is not None and not self.tree.has_node(node):

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 REPEATED = ("spawned_by.session", "usage.cost", "usage.total", "file.path")
 """What the row of the listing says already, so that people need not read it twice."""
 
+QUEUED = 200
+"""Characters that are shown of an input that waits."""
+
 
 def show_info(store: Store, session: str, point: Point, as_json: bool) -> None:
     """Print the row of the listing with counts, usage and file. Counts and usage are those of the point."""
@@ -32,6 +35,8 @@ def show_info(store: Store, session: str, point: Point, as_json: bool) -> None:
                 for key, inner in value.items()
                 if not isinstance(inner, (dict, list)) and f"{name}.{key}" not in REPEATED
             ]
+        elif name == "queued":
+            rows += [(f"queued ({each['target']})", f"{each['input']}  {each['text']}") for each in value]
         elif isinstance(value, list):
             rows.append((name, " ".join(value) or None))
         elif name in ("created", "updated"):
@@ -50,9 +55,12 @@ def _document(store: Store, session: Session, point: Point) -> dict[str, Any]:
 
     from onward.formats.family import spawned_of
     from onward.formats.importing import imported_files
+    from onward.model.text import one_line
+    from onward.running.queue import waiting
 
     view = point.of(session)
     state = view.state
+    queued = waiting(view) if point.given else session.queued()
     nodes = sum(state.tree.is_node)
     surface = view.surface
     row = row_document(store.row(session))
@@ -80,6 +88,10 @@ def _document(store: Store, session: Session, point: Point) -> dict[str, Any]:
             "turns": view.count_turns(),
             "types": dict(sorted(types.items())),
         },
+        "queued": [
+            {"input": each.id, "target": each.target, "time": each.time, "text": one_line(each.text, QUEUED)}
+            for each in queued
+        ],
         "usage": msgspec.to_builtins(view.usage().totals) | {"total": view.usage().totals.total},
         "file": {
             "path": None if located.path is None else output.printable(located.path),
