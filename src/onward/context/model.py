@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from msgspec import UNSET, Struct, field
 
+from onward.context.media import Fetch
 from onward.errors import OnwardError
 from onward.model.data import Failure
 from onward.model.messages import Message, Model, Usage
@@ -56,11 +57,19 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True):
 
 
 class ModelRequest(Struct, frozen=True, omit_defaults=True):
-    """One request. `settings` are the words of the model's provider (`temperature`, `max_tokens`, `timeout` …)."""
+    """One request.
+
+    Attributes:
+        messages: the history, as a projection has it; the client repairs it into what its provider accepts.
+        tools: what the model may call.
+        settings: in the words of docs/models.md: `temperature`, `max_tokens`, `timeout` (seconds) …
+        fetch: gives the bytes of images and files; without it a line of text stands for them.
+    """
 
     messages: list[Message]
     tools: list[ToolSpec] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    fetch: Fetch | None = None
 
 
 class ModelReply(Struct, frozen=True, omit_defaults=True):
@@ -138,7 +147,7 @@ _HINTS: dict[FailureKind, str] = {
     "rate-limit": "wait, or ask for less at a time",
     "overloaded": "try again later",
     "overflow": "compact the session, or use a model with a larger window",
-    "auth": "look at the API key: docs/models.md says which variable each provider's is in",
+    "auth": "look at the API key, and at what it may be used for",
     "network": "look at the address and the connection",
 }
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from onward.context.media import placeholder, pointer
 from onward.context.pairing import Pairing, Place, pair
 from onward.model.messages import (
@@ -179,7 +181,9 @@ def _clean_call(index: int, block: ToolCall, rules: Rules, log: Log) -> ToolCall
     if arguments is None:
         arguments = {"_raw": block.arguments}
         log.add("arguments-wrapped", index, f"the arguments of call {block.call_id!r} are no JSON object")
-    return ToolCall(call_id=block.call_id, name=name, arguments=arguments)
+    # What the provider attached to the call is about the call as it was.
+    same = name == block.name and arguments_of(block.arguments) is not None
+    return ToolCall(call_id=block.call_id, name=name, arguments=arguments, meta=block.meta if same else UNSET)
 
 
 def _clean_result(index: int, block: ToolResult, log: Log) -> ToolResult:

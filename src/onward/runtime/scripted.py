@@ -17,7 +17,8 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from types import TracebackType
+from typing import Any, Self, TextIO
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
@@ -115,6 +116,14 @@ class Scripted:
     def id(self) -> Model:
         """The model that the script plays."""
         return self._id
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to close; so that every model that `model_for` gives can be used in `async with`."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece | ModelReply, None]:
         """Play the next line.
