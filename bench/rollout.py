@@ -142,7 +142,10 @@ def make(path: Path, size: int, compactions: int, share: float | None = None, se
 
 
 def measure(source: Path, home: Path) -> Json:
-    """Import a rollout in this process: seconds, peak memory in MB, and the store's share of the source."""
+    """Import a rollout in this process: seconds, peak memory in MB, the store's parts and its share of the source.
+
+    Next to all of the `rest` is the catalogue: texts and the index of their words, to search in.
+    """
     from onward import Store
     from onward.formats.codex import CODEX
     from onward.formats.importing import import_file
@@ -154,7 +157,7 @@ def measure(source: Path, home: Path) -> Json:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024 * 1024)
     log = sum(file.stat().st_size for file in home.rglob("log.jsonl"))
     whole = sum(file.stat().st_size for file in home.rglob("*") if file.is_file())
-    blobs = sum(1 for file in home.rglob("blobs/*"))
+    blobs = [file.stat().st_size for file in home.rglob("blobs/*")]
     size = source.stat().st_size
     return {
         "source_mb": round(size / 1e6, 1),
@@ -163,7 +166,9 @@ def measure(source: Path, home: Path) -> Json:
         "peak_mb": round(peak),
         "store_mb": round(whole / 1e6, 1),
         "log_mb": round(log / 1e6, 1),
-        "blobs": blobs,
+        "blobs_mb": round(sum(blobs) / 1e6, 1),
+        "rest_mb": round((whole - log - sum(blobs)) / 1e6, 1),
+        "blobs": len(blobs),
         "share": round(whole / size, 3),
         "events": done.events,
         "messages": done.messages,

@@ -142,4 +142,5 @@ def test_histories_that_are_written_out_again_are_stored_once(
     assert took["warnings"] == 0
     assert took["log_mb"] / took["source_mb"] < log
     assert took["share"] < store
+    assert abs(took["log_mb"] + took["blobs_mb"] + took["rest_mb"] - took["store_mb"]) < 0.2
     assert took["cpu_seconds"] < 10
