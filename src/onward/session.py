@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -18,7 +18,8 @@ from onward.reading import View, select
 from onward.running.attended import Attended
 
 if TYPE_CHECKING:
-    from onward.model.checkpoint import Bindings
+    from onward.model.checkpoint import Bindings, Saved
+    from onward.running.checkpoints import Checkpoints
     from onward.running.hooks import Hooks
     from onward.running.recovery import Recovery, Settle
     from onward.running.turn import Turn
@@ -67,6 +68,7 @@ class Session(Attended):
     def __init__(self, store: Keeper, log: Log) -> None:
         super().__init__(log, log.state, MAIN, NONE, store.title_elsewhere)
         self._store = store
+        self._checkpoints: Checkpoints | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -309,6 +311,41 @@ class Session(Attended):
             discard=discard,
             settle=settle,
         )
+
+    def checkpoint(
+        self,
+        node: str,
+        next_node: str | None,
+        *,
+        state: Mapping[str, Any] | None = None,
+        bindings: Bindings | None = None,
+    ) -> Event:
+        """Note where the run of the turn that is running stands, so that it can go on from there after a crash.
+
+        Messages are not copied: they follow from the log. No durability point; what was lost with the power takes its
+        checkpoints with it.
+
+        Args:
+            node: the node of the loop that has just run.
+            next_node: the one that comes next; None = the turn ends.
+            state: the fields that the loop needs to go on. JSON; never a client, a key or a handle.
+            bindings: what the run relies on; what it leaves out cannot be compared later.
+
+        Raises:
+            Refused: no turn of a run is running on the active branch.
+        """
+        from onward.model.checkpoint import Bindings
+        from onward.running.checkpoints import Checkpoints
+
+        if self._checkpoints is None:
+            self._checkpoints = Checkpoints(self)
+        return self._checkpoints.write(node, next_node, state or {}, bindings or Bindings())
+
+    def checkpoints(self, run: str | None = None) -> list[Saved]:
+        """The checkpoints of a run (None = of every run), oldest first; the last few of each can be resumed from."""
+        from onward.running.findings import checkpoints
+
+        return checkpoints(self, run)
 
     # --- branches -----------------------------------------------------------------------------------------------
 

@@ -66,6 +66,10 @@ class Chain:
         link = self.owner(seq)
         return self._restored(link.reader.line(seq), link.session, seq)
 
+    def hash(self, seq: int) -> str:
+        """The hash of an event's line. Raises NotFound or Corrupt."""
+        return self.owner(seq).reader.line(seq)[-18:-2].decode("ascii", "replace")
+
     def own_event(self, line: Line) -> Event:
         """The event of an own line that is at hand, as `event` gives it. Raises Corrupt or BlobMissing."""
         return self._restored(line.raw, self.session, line.seq)

@@ -19,7 +19,7 @@ SURFACE = "surface-1"
 """BLAKE2b-128 over the hash that each surface node's line ends in (16 ASCII bytes each), in surface order; then, for
 each range that a budget left out, `;first:last`, with `.part` behind an end that is within a node."""
 
-TOOL, TOOLS, PERMISSIONS, MODEL, GRAPH = "tool-1", "tools-1", "permissions-1", "model-1", "graph-1"
+TOOLS, PERMISSIONS, MODEL, GRAPH = "tools-1", "permissions-1", "model-1", "graph-1"
 """BLAKE2b-128 over the canonical JSON of what the functions below say: keys sorted, every string in Unicode's form NFC.
 128 bits tell accidents apart; no digest here is a signature."""
 
@@ -43,17 +43,19 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class ToolShape:
-    """What of a tool a resumed run relies on. How it is described in words may change.
+    """What of a tool a resumed run relies on.
 
     Attributes:
-        parameters: the JSON schema of its arguments.
         effect: as declared: read, idempotent, verifiable, irreversible.
+        parameters: the JSON schema of its arguments.
+        description: what the model is told of it. It is an instruction, so it counts.
     """
 
     name: str
     version: str
-    parameters: Any
     effect: str
+    parameters: Any
+    description: str = ""
 
 
 class SurfaceDigest:
@@ -88,14 +90,9 @@ def surface_digest(hashes: Iterable[str], dropped: Sequence[Dropped] = ()) -> Di
     return SurfaceDigest(hashes).value(dropped)
 
 
-def tool_digest(shape: ToolShape) -> Digest:
-    """The digest of one tool's definition."""
-    return Digest(TOOL, _digest([shape.name, shape.version, shape.parameters, shape.effect]))
-
-
 def tools_digest(shapes: Iterable[ToolShape]) -> Digest:
     """The digest of a set of tools; their order does not count."""
-    listed = [[shape.name, shape.version, shape.parameters, shape.effect] for shape in shapes]
+    listed = [[each.name, each.version, each.effect, each.parameters, each.description] for each in shapes]
     return Digest(TOOLS, _digest(_sorted(listed)))
 
 

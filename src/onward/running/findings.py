@@ -125,8 +125,14 @@ def checkpoints(view: View, run: str | None = None) -> list[Saved]:
     ]
 
 
-def look(view: View, turn: LastTurn, saved: Saved | None, bindings: Bindings, known: Iterable[str]) -> Findings:
-    """Everything that validation compares with a checkpoint, and what counts without one."""
+def look(
+    view: View, turn: LastTurn, saved: Saved | None, bindings: Bindings, known: Iterable[str], *, chosen: bool = False
+) -> Findings:
+    """Everything that validation compares with a checkpoint, and what counts without one.
+
+    Args:
+        chosen: a person chose this checkpoint, so there may be newer ones.
+    """
     state = view.state
     nodes = _stored(view, state.path(turn.leaf).marked(state.tree.is_node, turn.start.seq))
     surface = _stored(view, state.surface(turn.leaf))
@@ -143,13 +149,13 @@ def look(view: View, turn: LastTurn, saved: Saved | None, bindings: Bindings, kn
     there = state.branches.leaves.get(saved.document.branch, NONE)
     path = state.path(there)
     run = starts_of_run(view, turn)
-    at = view.state.surface(saved.about)
     return Findings(
         **common,
         on_path=saved.about in path,
         foreign=[] if saved.about not in path else _foreign(view, saved, there, run),
-        surface=surface_digest(event.hash for event in _stored(view, at)),
+        surface=surface_digest(map(view.log.chain.hash, state.surface(saved.about))),
         unpaired=_unpaired(surface, nodes, since=min(run, default=turn.start.seq), open_=turn.end is None),
+        effects=_effects(view, saved, turn.leaf) if chosen else [],
         workspace=None if bindings.workspace is None else workspace_at(bindings.workspace),
     )
 
@@ -201,6 +207,13 @@ def _foreign(view: View, saved: Saved, leaf: int, run: dict[int, int]) -> list[i
         if start is None or not (settled or is_closer(event)):
             out.append(seq)
     return out
+
+
+def _effects(view: View, saved: Saved, leaf: int) -> list[int]:
+    """The calls behind a checkpoint that did more than read."""
+    state = view.state
+    after = _stored(view, state.path(leaf).marked(state.tree.is_node, saved.about + 1))
+    return [event.seq for event in after if event.type == "tool/call" and event.data.get("effect") != "read"]
 
 
 def _unpaired(surface: Sequence[Event], nodes: Sequence[Event], *, since: int, open_: bool) -> list[Unpaired]:

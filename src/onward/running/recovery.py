@@ -55,7 +55,7 @@ class Recovery:
 Settle = Callable[[LastTurn], None]
 
 
-def ensure_ready(session: View, bindings: Bindings | None = None) -> None:
+def ensure_ready(session: View, bindings: Bindings | None = None, *, known: Iterable[str] = ()) -> None:
     """Make sure that a turn may start: close what an interruption left open, if anything.
 
     Raises:
@@ -70,7 +70,7 @@ def ensure_ready(session: View, bindings: Bindings | None = None) -> None:
         if not any(_is_open(session, name, stale) for name in session.branches()):
             log.recovered = True
             return
-    answer = resume(session, bindings)
+    answer = resume(session, bindings, known=known)
     if answer.state == "blocked":
         raise blocked(answer)
 
@@ -221,7 +221,8 @@ class _Attempt:
         if turn is None or not (turn.resumable or (turn.end is None and turn.stale)):
             return None
         saved = self._checkpoint(turn)
-        found = findings.look(self._session, turn, saved, self._bindings, self._known)
+        chosen = self._chosen is not None
+        found = findings.look(self._session, turn, saved, self._bindings, self._known, chosen=chosen)
         return _Judged(turn, saved, validate(saved, self._bindings, found))
 
     def _checkpoint(self, turn: LastTurn) -> Saved | None:
@@ -318,7 +319,7 @@ class _Attempt:
         closed = self._apply(plan)
         self._log.recovered = not self._dry_run
         turn = self._last_turn(branch) if turn is None or not self._dry_run else turn
-        going = turn if turn is not None and (turn.resumable or judged is not None) and not turn.inherited else None
+        going = turn if judged is not None and turn is not None and turn.run is not None and turn.resumable else None
         saved = None if judged is None else judged.saved
         return Recovery(
             session=self._session.id,

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import inspect
 import threading
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import msgspec
-
 from onward.errors import Usage
 from onward.model.data import Digest, Effect
+from onward.model.digests import ToolShape, tools_digest
 from onward.model.messages import ContentBlock
 from onward.runtime.tools.schema import Arguments, check_shape
 from onward.runtime.tools.seen import Seen
@@ -25,9 +22,6 @@ if TYPE_CHECKING:
 NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 NAME_LENGTH = 64
 """What OpenAI and Anthropic accept as a tool's name: letters, digits, `_` and `-`, at most 64."""
-
-ALGORITHM = "onward.tools.1:sha256"
-"""The recipe of `digest_of`. Another recipe gets another id, so that it is not taken for another toolset."""
 
 EVERYTHING = "*"
 """What a tool touches that may touch anything."""
@@ -184,26 +178,13 @@ class Tool:
 
 
 def digest_of(tools: Iterable[Tool]) -> Digest:
-    """A digest of tools: sha256 over the sorted name, version, effect, schema and description of each.
+    """A digest of tools: of the name, version, effect, schema and description of each; see `digests.tools_digest`.
 
     Descriptions count: they are instructions to the model, and a call that it made under other instructions is one
     that a person should look at. The order of tools, of keys, and Unicode's ways to write one text do not count.
     """
-    rows = [
-        [tool.name, tool.version, tool.effect, _normal(tool.parameters), _normal(tool.description)] for tool in tools
-    ]
-    rows.sort(key=lambda row: row[0])
-    return Digest(ALGORITHM, sha256(msgspec.json.encode(rows, order="sorted")).hexdigest())
-
-
-def _normal(value: Any) -> Any:
-    if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
-    if isinstance(value, dict):
-        return {unicodedata.normalize("NFC", key): _normal(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_normal(item) for item in value]
-    return value
+    shapes = (ToolShape(each.name, each.version, each.effect, each.parameters, each.description) for each in tools)
+    return tools_digest(shapes)
 
 
 @overload
