@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from builders import assistant, user
 from onward import Draft, Image, Message, Session, Store, Text
 from onward.errors import NotLossless, Refused, Usage
 from onward.log import files
@@ -141,13 +142,25 @@ def test_a_second_turn_is_refused_while_one_runs(tmp_path: Path):
         assert session.next_seq == before
 
 
-def test_a_turn_that_nobody_runs_any_more_is_not_run_into(tmp_path: Path):
+def test_what_an_interruption_left_open_is_closed_before_a_turn_begins(tmp_path: Path):
     with session_of(tmp_path) as session:
-        session.append(Draft(type="turn/start"))
+        session.append(Draft(type="turn/start", data={"turn": 1, "run": "r"}))
+        session.append(user("look"), Draft(type="step/start"), assistant("I look.", ("a", "read")))
     with Store(tmp_path) as store, store.open("s") as session:
-        with pytest.raises(Refused, match="nobody runs"), session.turn("two"):
-            pytest.fail("it began")
-        assert types(session) == ["turn/start"]
+        with session.turn("go on") as turn:
+            assert turn.number == 2
+        expected = [
+            "turn/start",
+            "user/message",
+            "step/start",
+            "assistant/message",
+            "tool/result",
+            "step/end",
+            "turn/end",
+        ]
+        assert [type_ for type_ in types(session) if type_ != "run/resumed"][:-3] == expected
+        assert ends(session)[0]["reason"] == "interrupted"
+        check_valid(session)
 
 
 def test_verbs_out_of_order_are_refused_and_log_nothing(tmp_path: Path):

@@ -99,6 +99,7 @@ class Log:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._opened = False
+        self._abandoned = 0
         self._closed = False
         self._last = loading.hash_at(chain, state.next_seq) or b""
         _open_logs.add(self)
@@ -139,7 +140,16 @@ class Log:
         """
         if self.writer is not None and not self._opened:
             return self.state.next_seq
-        return self.state.stale_before
+        return max(self.state.stale_before, self._abandoned)
+
+    def abandon(self) -> None:
+        """Say that what is open now is run by nobody any more, although its writer is this one.
+
+        For a turn that could not be ended because the disk refused.
+        """
+        with self._lock:
+            self._abandoned = self.state.next_seq
+            self.recovered = False
 
     @property
     def last_hash(self) -> bytes:

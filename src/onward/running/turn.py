@@ -18,6 +18,7 @@ from onward.model.turns import Bracket, check
 from onward.running.failures import Wrong, failure_of, why_of
 from onward.running.host import Host
 from onward.running.opened import open_at
+from onward.running.recovery import ensure_ready
 from onward.running.step import Step
 
 Reason = Literal["completed", "aborted", "blocked", "error", "max-tokens"]
@@ -70,23 +71,31 @@ class Turn:
     ) -> None:
         if self._end is not None:
             return
-        if error is None:
-            self.end()
-        else:
-            self._fail(error)
+        try:
+            if error is None:
+                self._complete()
+            else:
+                self._fail(error)
+        finally:
+            if self._end is None and self.is_open:
+                self.host.log.abandon()
 
     # --- the brackets -------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Log the turn's start and its input as one batch. `with` does it.
 
+        What an interruption left open is closed first, once.
+
         Raises:
             Refused: a turn is open on the path; or `resumes` is no turn of this run.
+            Blocked: something was interrupted, and there are reasons not to go on from it.
         """
         if self.seq is not None:
             raise Refused("the turn has begun already")
         try:
             with self.host.log.still():
+                ensure_ready(self.host)
                 start = next(event for event in self.host.append_batch(self._beginning) if event.type == "turn/start")
                 self.seq = start.seq
         except Exception:
@@ -199,6 +208,16 @@ class Turn:
     def _ending(self, data: dict[str, Any]) -> Sequence[Item]:
         self.check_open()
         return [*self.step_end(), *self.take_inputs(), self.draft("turn/end", data)]
+
+    def _complete(self) -> None:
+        """End the turn as completed; an interrupt may come in the midst of that."""
+        try:
+            self.end()
+        except Exception:
+            raise
+        except BaseException as error:
+            self._fail(error)
+            raise
 
     def _fail(self, error: BaseException) -> None:
         """End the turn because of an error, which goes on from here."""
