@@ -110,6 +110,12 @@ class OutcomeUnknown(OnwardError):
     code = "outcome-unknown"
 
 
+class Vetoed(Refused):
+    """A hook refused."""
+
+    code = "vetoed"
+
+
 class NotApproved(Refused):
     """A tool call may not run: it was rejected, not answered, or allowed for other arguments or an earlier time."""
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from onward.log.door import Drafts
-from onward.model.event import Event
+from onward.model.event import Draft, Event
 from onward.reading import View
 from onward.running.shown import Shown
+
+if TYPE_CHECKING:
+    from onward.running.hooks import Hooks
+    from onward.running.queue import Target
 
 
 class Host(View, ABC):
@@ -21,6 +26,15 @@ class Host(View, ABC):
     @abstractmethod
     def sync(self) -> None:
         """A durability point: on return, everything accepted so far is on disk. See `Session.sync`."""
+
+    @property
+    @abstractmethod
+    def hooks(self) -> Hooks:
+        """What is called at fixed points of a turn. See `Attended.hooks`."""
+
+    @abstractmethod
+    def take(self, target: Target, *, branch: str | None = None) -> list[Draft]:
+        """What consumes the inputs that wait. See `Attended.take`."""
 
     def now(self) -> int:
         """The time by the store's clock, in Unix milliseconds."""

@@ -105,8 +105,10 @@ class Step:
 
         Raises:
             Refused: a call of this step has no result yet, or the step or the turn is over; nothing was logged.
+            Vetoed: a hook of `step-starting` refused; nothing was logged.
             StorageFailed, LeaseLost: it is not on disk; the model must not be called.
         """
+        self._turn.asking.admit("step-starting", step=self.number)
         asked = lines.asked(model, tools, settings, budget, converter, converter_version, reason)
         made: list[tuple[plain.Projection, str]] = []
         turn, shown = self._turn, self._host.shown
@@ -121,7 +123,7 @@ class Step:
                     seq=call.seq,
                 )
             opening = [] if fold.seq is not None else [*turn.step_end(), self._bracket("step/start")]
-            before = [*opening, *turn.take_inputs()]
+            before = [*opening, *self._host.take("steer", branch=turn.branch), *turn.take_injected()]
 
             def header(events: Sequence[Event]) -> Draft:
                 for draft, event in zip(reversed(before), reversed(events), strict=False):
@@ -253,16 +255,30 @@ class Step:
 
         return self._append(plan)[-1]
 
+    def vetoes(self, *calls: Advertised) -> list[str | None]:
+        """Ask the hooks of `tool-starting` about calls that are to be started.
+
+        Who wants to tell the model of a veto asks before `start`, which asks about the others and raises.
+
+        Returns:
+            For each call why it may not run; None where it may.
+        """
+        answers = [self._turn.asking.ask("tool-starting", step=self.number, call=call) for call in calls]
+        return [None if veto is None else veto.reason for veto in answers]
+
     def start(self, *starts: Start) -> list[Started]:
         """Log that tools are about to run, all in one batch, and sync. Then, and only then, run them.
 
         Raises:
+            Vetoed: a hook of `tool-starting` refused one of them.
             NotApproved: a call was rejected, not answered, allowed until a time that is over or for other arguments.
             Refused: no such call in this step, or it has its result; nothing was logged, and no tool may run.
             StorageFailed, LeaseLost: it is not on disk; no tool may run.
         """
         if len({start.call.place for start in starts}) < len(starts):
             raise Refused("a call is to be started twice at once")
+        for start in starts:
+            self._turn.asking.admit("tool-starting", step=self.number, call=start.call)
         out: list[tuple[Advertised, str, int]] = []
 
         def plan(fold: StepFold) -> Sequence[Item]:
@@ -270,6 +286,8 @@ class Step:
             return [self._begin(fold, start, out) for start in starts]
 
         events = self._append(plan)
+        for start in starts:
+            self._turn.asking.forget("tool-starting", call=start.call)
         self._host.sync()
         return [Started(event.seq, *given) for event, given in zip(events, out, strict=True)]
 
@@ -353,6 +371,7 @@ class Step:
                     self._flush(None)
                 self._append(lambda fold: self._turn.unfinished(why))
             self._left = True
+        self._turn.asking.tell("step-ended", step=self.number)
 
     def _flush(self, usage: Tokens | None) -> None:
         """Log the pieces that are not logged yet."""

@@ -8,13 +8,14 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from onward.errors import LeaseLost, OnwardError, Refused, StorageFailed
+from onward.errors import LeaseLost, OnwardError, Refused, StorageFailed, Vetoed
 from onward.log.door import Item
 from onward.log.ids import new_id
 from onward.model.event import APPEND, MAIN, Draft, Event, Surface
 from onward.model.messages import Message, spoken
 from onward.model.repair import Cause, unfinished
 from onward.model.turns import Bracket, check
+from onward.running.asking import Asking
 from onward.running.failures import Wrong, failure_of, why_of
 from onward.running.host import Host
 from onward.running.opened import open_at
@@ -58,6 +59,7 @@ class Turn:
         self._injected: list[Draft] = []
         self._taken: list[Draft] = []
         self._end: Event | None = None
+        self.asking = Asking(self)
 
     def __repr__(self) -> str:
         return f"<Turn {self.number} of {self.host.id} run={self.run} seq={self.seq}>"
@@ -89,15 +91,18 @@ class Turn:
 
         Raises:
             Refused: a turn is open on the path; or `resumes` is no turn of this run.
+            Vetoed: a hook of `turn-starting` refused.
             Blocked: something was interrupted, and there are reasons not to go on from it.
         """
         if self.seq is not None:
             raise Refused("the turn has begun already")
+        self.asking.check()
+        self.asking.admit("turn-starting")
         try:
             with self.host.log.still():
                 ensure_ready(self.host)
-                start = next(event for event in self.host.append_batch(self._beginning) if event.type == "turn/start")
-                self.seq = start.seq
+                self.seq = self.host.append_batch(self._beginning)[0].seq
+                self.forget_inputs()
         except Exception:
             raise
         except BaseException as error:
@@ -114,11 +119,11 @@ class Turn:
         data: dict[str, Any] = {"turn": self.number, "run": self.run}
         if self._resumes is not None:
             data["resumes"] = self._resumes
-        drafts = [self.draft("turn/start", data)]
+        drafts = [self.draft("turn/start", data), *self.host.take("follow-up", branch=self.branch)]
         if self._said is not None:
             said = {"message": self._said, "source": self._source}
             drafts.append(self.draft("user/message", said, surface=APPEND))
-        return drafts
+        return [*drafts, *self.take_injected()]
 
     def _run_of(self, resumes: int | None) -> str:
         """The run's id: as it was given, that of the turn which is resumed, or a new one."""
@@ -185,34 +190,46 @@ class Turn:
 
         Raises:
             Refused: it has ended, or the reason is not a program's to give.
+            Vetoed: a hook of `turn-stopping` wants it to go on instead of being completed; nothing was logged.
         """
         if reason not in REASONS:
             raise Refused(f"a turn does not end as {reason!r}", hint=f"the reasons are {', '.join(REASONS)}")
         if self._end is not None:
             raise Refused("the turn has ended", seq=self._end.seq)
-        why: Cause = "aborted" if reason == "aborted" else "error" if reason == "error" else "ended"
+        self._leave_step(reason)
+        veto = self.asking.ask("turn-stopping", reason=reason)
+        if veto is not None and reason == "completed":
+            self.asking.forget("turn-stopping")
+            raise Vetoed(f"the turn is to go on: {veto.reason}", hint="take another step", seq=self.seq)
+        return self._log_end(reason, detail, error)
+
+    def _leave_step(self, reason: Reason) -> None:
+        self.check_open()
+        if self._step is not None:
+            self._step.leave(reason if reason in ("aborted", "error") else "ended")
+
+    def _log_end(self, reason: Reason, detail: str | None, error: Wrong | None) -> Event:
         data: dict[str, Any] = {"reason": reason, "turn": self.number}
         if detail is not None:
             data["detail"] = detail
         if error is not None:
             data["error"] = msgspec.to_builtins(failure_of(error))
         with self.host.log.still():
-            self.check_open()
-            if self._step is not None:
-                self._step.leave(why)
-            events = self.host.append_batch(lambda base: self._ending(data))
-            self._end = events[-1]
+            self._end = self.host.append_batch(lambda base: self._ending(data))[-1]
+            self.forget_inputs()
         self.host.sync()
-        return events[-1]
+        return self._end
 
     def _ending(self, data: dict[str, Any]) -> Sequence[Item]:
         self.check_open()
-        return [*self.step_end(), *self.take_inputs(), self.draft("turn/end", data)]
+        return [*self.step_end(), *self.take_injected(), self.draft("turn/end", data)]
 
     def _complete(self) -> None:
-        """End the turn as completed; an interrupt may come in the midst of that."""
+        """End the turn as completed, which no hook can prevent any more; an interrupt may come in the midst of that."""
         try:
-            self.end()
+            self._leave_step("completed")
+            self.asking.ask("turn-stopping", reason="completed")
+            self._log_end("completed", None, None)
         except Exception:
             raise
         except BaseException as error:
@@ -223,15 +240,18 @@ class Turn:
         """End the turn because of an error, which goes on from here."""
         if isinstance(error, (LeaseLost, StorageFailed)):
             return
-        why = why_of(error)
+        reason: Reason = "blocked" if isinstance(error, Vetoed) else why_of(error)
         try:
-            with self.host.log.still():
-                # An interrupt may have come between a write and what is known of it: ask the log, caught up.
-                self.host.append_batch(self._looked)
-                if self.is_open and why == "error":
-                    self.end(why, error=error)
-                elif self.is_open:
-                    self.end(why, detail=type(error).__name__)
+            # An interrupt may have come between a write and what is known of it: ask the log, caught up.
+            self.host.append_batch(self._looked)
+            if not self.is_open:
+                return
+            self._leave_step(reason)
+            try:
+                self.asking.ask("turn-stopping", reason=reason)
+            finally:
+                detail = None if reason == "error" else str(error) or type(error).__name__
+                self._log_end(reason, detail, error if reason == "error" else None)
         except OnwardError as failed:
             error.add_note(f"the turn could not be ended: {failed}")
 
@@ -285,7 +305,7 @@ class Turn:
         seq = self._open_step()
         return [] if seq is None else [self.draft("step/end", {"step": self.host.event(seq).data.get("step")})]
 
-    def take_inputs(self) -> list[Draft]:
+    def take_injected(self) -> list[Draft]:
         """What waits to be put before the model; it is the caller's until `forget_inputs` or `give_back_inputs`."""
         self._taken, self._injected = [*self._taken, *self._injected], []
         return [msgspec.structs.replace(draft, branch=self.branch) for draft in self._taken]
