@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from builders import assistant, result, user
-from onward import Store
-from onward.model.call import Identity, call_key
-from onward.model.event import Draft
+from onward import Session, Store
+from onward.errors import NotFound, Refused, Usage
+from onward.model.call import Identity, call_key, find_call
+from onward.model.event import Draft, replace
+from onward.model.repair import OUTCOME_UNKNOWN
 from paths import called, said, wish
 
 
@@ -91,3 +93,107 @@ def test_an_approval_expires_by_the_stores_clock(tmp_path: Path):
         assert [one.state for one in session.calls()] == ["approved"]
         now[0] = 5_000
         assert [one.state for one in session.calls()] == ["prepared"]
+
+
+# --- reconciling ----------------------------------------------------------------------------------------------------
+
+
+def unknown(session: Session) -> int:
+    """A call that was started and whose outcome is unknown; the seq of its tool/call."""
+    events = session.append(user(), assistant("", ("c", "bash")), called("c"))
+    data = {"call_id": "c", "call": events[-1].seq, "is_error": True, "how": "synthetic", "code": OUTCOME_UNKNOWN}
+    session.append(Draft(type="tool/result", data=data, surface="append", sources=(events[-1].seq,)))
+    return events[-1].seq
+
+
+def test_an_unknown_outcome_is_settled_once_by_somebody_on_some_evidence(store: Store):
+    with store.create() as session:
+        start = unknown(session)
+        assert [one.open for one in session.calls()] == [True]
+        event = session.reconcile("c", "applied", by="me", evidence="the commit 3f2a is there")
+        assert event.data == {"call": start, "outcome": "applied", "by": "me", "evidence": "the commit 3f2a is there"}
+        assert event.sources == (start, start + 1)
+        (one,) = session.calls()
+        assert (one.state, one.open) == ("reconciled", False)
+        with pytest.raises(Refused, match="settled before: applied, by me"):
+            session.reconcile("c", "not-applied", by="you")
+
+
+@pytest.mark.parametrize("evidence", [None, "", " \n"])
+def test_an_effect_is_not_there_because_somebody_says_so(store: Store, evidence: str | None):
+    with store.create() as session:
+        unknown(session)
+        before = session.next_seq
+        with pytest.raises(Refused, match="not there because"):
+            session.reconcile("c", "applied", by="me", evidence=evidence)
+        assert session.next_seq == before
+        session.reconcile("c", "not-applied", by="me", evidence=evidence)
+
+
+def test_a_receipt_that_settles_nothing_is_refused(store: Store):
+    with store.create() as session:
+        unknown(session)
+        for outcome in ("unknown", "none", "", "succeeded"):
+            with pytest.raises(Usage, match="settles nothing"):
+                session.reconcile("c", outcome, by="me", evidence="e")  # type: ignore[arg-type]
+        with pytest.raises(Usage, match="somebody"):
+            session.reconcile("c", "applied", by=" ", evidence="e")
+        assert [one.state for one in session.calls()] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("drafts", "why"),
+    [
+        ([], "it is prepared"),
+        ([called("c")], "may be running"),
+        ([called("c"), result("c")], "it is succeeded"),
+        ([result("c")], "it is succeeded"),
+    ],
+)
+def test_what_is_not_unknown_cannot_be_settled(store: Store, drafts: list[Draft], why: str):
+    with store.create() as session:
+        session.append(user(), assistant("", ("c", "bash")), *drafts)
+        with pytest.raises(Refused, match=why):
+            session.reconcile("c", "not-applied", by="me")
+
+
+def test_a_call_that_its_writer_left_behind_can_be_settled_before_it_is_answered(store: Store):
+    with store.create(id="s") as session:
+        session.append(user(), assistant("", ("c", "bash")), called("c"))
+    with store.open("s") as session:
+        session.reconcile(3, "applied", by="a probe", evidence="sha256 as expected")
+        assert [one.state for one in session.calls()] == ["reconciled"]
+
+
+def test_a_call_is_settled_on_the_branch_that_is_written(store: Store):
+    with store.create() as session:
+        start = unknown(session)
+        session.create_branch("other")
+        (here,) = session.calls()
+        session.move("other", session.leaf)
+        session.reconcile(here, "not-applied", by="me")
+        assert [one.state for one in session.view("other").calls()] == ["reconciled"]
+        assert [one.state for one in session.view("main").calls()] == ["unknown"]
+        session.move("other", start - 2)
+        with pytest.raises(NotFound, match="not on the active branch"):
+            session.reconcile(here, "not-applied", by="me")
+
+
+def test_a_call_is_found_by_any_of_its_seqs_or_by_its_id(store: Store):
+    with store.create() as session:
+        session.append(
+            *(user(), assistant("", ("c", "bash")), called("c"), result("c")),
+            Draft(type="tool/result", data=result("c").data | {"content": []}, surface=replace(4, 4), sources=(4,)),
+            *(assistant("", ("a", "bash"), ("b", "bash")), called("b"), assistant("", ("c", "bash"))),
+        )
+        calls = session.calls()
+        for named in (2, 3, 4, 5):
+            assert find_call(calls, named) is calls[0]
+        assert find_call(calls, 7) is calls[2] and find_call(calls, "a") is calls[1]
+        assert find_call(calls, "c") is calls[3] is find_call(calls, 8), "the last one of that id"
+        with pytest.raises(Refused, match="asks for 2 calls") as refused:
+            find_call(calls, 6)
+        assert refused.value.hint == "name one by its id: a, b"
+        for named in (1, 99, "z"):
+            with pytest.raises(NotFound):
+                find_call(calls, named)

@@ -154,11 +154,11 @@ def test_what_was_said_again_is_the_same_call() -> None:
     assert (one.advertised, one.state) == ((1, 0), "succeeded")
 
 
-def test_the_content_that_stands_is_that_of_the_last_replacement() -> None:
+def test_what_took_the_place_of_an_answer_is_listed_and_is_no_other_answer() -> None:
     shorter = answer(text="s", surface=replace(2, 2), sources=[2])
     shortest = answer(text="", surface=replace(3, 3), sources=[3])
     (one,) = calls([*ONE, answer(), shorter, shortest])
-    assert (one.result, one.content, one.late, one.conflict) == (2, 4, (), None)
+    assert (one.result, one.edits, one.late, one.conflict) == (2, (3, 4), (), None)
 
 
 def test_an_approval_is_of_the_arguments_that_it_was_asked_for() -> None:

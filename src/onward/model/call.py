@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
-from onward.errors import Conflict, NotLossless
+from onward.errors import Conflict, NotFound, NotLossless, Refused
 from onward.model.canonical import canonical_json
 from onward.model.data import Digest, Effect
 from onward.model.lossless import guard
@@ -29,6 +29,9 @@ Outcome = Literal["applied", "not-applied"]
 
 DIGEST = "arguments-1:"
 """The recipe of `arguments_digest`, with which it begins: SHA-256 of the canonical JSON, 64 hex digits."""
+
+SEE_CALLS = "`onward calls` lists the calls of a path"
+"""The hint where a call was named that is none."""
 
 KEY = "ow1-"
 """The recipe of `call_key`, with which it begins: half of the SHA-256 of a list as canonical JSON, in hex."""
@@ -159,7 +162,7 @@ class Call:
         approval: the last word on whether it may run.
         state: where it stands.
         result: seq of the tool/result that answers it; the first one counts.
-        content: seq of the tool/result with the content that stands now: `result`, unless it was replaced.
+        edits: seqs of tool/results that put new content in the place of the answer's, oldest first.
         is_error, how, code: of the answer; None, None and None without one.
         late: seqs of results that came when it had been answered, or tried again.
         inherited: its newest attempt (without one, the line that asks) is of a session that this one was forked from.
@@ -179,7 +182,7 @@ class Call:
     approval: Approval | None
     state: State
     result: int | None
-    content: int | None
+    edits: tuple[int, ...]
     is_error: bool | None
     how: Literal["executed", "replayed", "synthetic"] | None
     code: str | None
@@ -207,6 +210,35 @@ class Call:
     def reconciled(self) -> Reconciliation | None:
         """How the unknown outcome of its newest attempt was settled."""
         return self.attempts[-1].reconciled if self.attempts else None
+
+
+def find_call(calls: Sequence[Call], named: int | str) -> Call:
+    """The call that somebody means.
+
+    Args:
+        calls: those of a path, in order.
+        named: seq of its tool/call, of a result of it, or of the message that asks for it and no other; or its id, then
+            the last call of that id.
+
+    Raises:
+        NotFound: there is none on the path.
+        Refused: the message asks for several.
+    """
+    if isinstance(named, str):
+        found = next((call for call in reversed(calls) if call.call_id == named), None)
+        if found is None:
+            raise NotFound(f"there is no call {named!r} on this path", hint=SEE_CALLS)
+        return found
+    for call in calls:
+        if named in (call.result, *call.edits, *call.late, *(attempt.seq for attempt in call.attempts)):
+            return call
+    asked = [call for call in calls if call.advertised is not None and call.advertised[0] == named]
+    if not asked:
+        raise NotFound(f"event {named} is neither a call nor a result on this path", hint=SEE_CALLS)
+    if len(asked) > 1:
+        ids = ", ".join(call.call_id for call in asked)
+        raise Refused(f"event {named} asks for {len(asked)} calls", hint=f"name one by its id: {ids}")
+    return asked[0]
 
 
 def check_arguments(call: Call, name: str, arguments: Arguments) -> None:

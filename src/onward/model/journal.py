@@ -103,9 +103,14 @@ class _Draft:
     starts: list[_Start] = field(default_factory=list)
     approvals: list[tuple[int, ToolApproval]] = field(default_factory=list)
     result: _Result | None = None
-    content: int | None = None
+    edits: list[int] = field(default_factory=list)
     late: list[_Result] = field(default_factory=list)
     settled: Reconciliation | None = None
+
+    @property
+    def contents(self) -> list[int]:
+        """Seqs of the answer and of what took its place."""
+        return [] if self.result is None else [self.result.seq, *self.edits]
 
     @property
     def touched(self) -> bool:
@@ -156,7 +161,7 @@ class _Draft:
             approval=approval,
             state=self._state(approval),
             result=None if self.result is None else self.result.seq,
-            content=self.content,
+            edits=tuple(self.edits),
             is_error=None if answer is None else answer.is_error,
             how=None if answer is None else answer.how,
             code=None if answer is None else given(answer.code),
@@ -261,7 +266,7 @@ class _Fold:
             if call is None:
                 self._unasked.append(orphan)
             else:
-                call.result, call.content, call.late = orphan.result, orphan.content, orphan.late
+                call.result, call.edits, call.late = orphan.result, orphan.edits, orphan.late
         unasked = sorted(self._unasked, key=lambda call: call.place)
         return [call for call in self._calls if call.complete or call.touched] + unasked
 
@@ -303,7 +308,7 @@ class _Fold:
         result = _Result(event.seq, data, content)
         edited = self._edited(event, data.call_id)
         if edited is not None:
-            edited.content = event.seq
+            edited.edits.append(event.seq)
             self._by_result[event.seq] = edited
             return
         call = None if data.call is UNSET else self._by_start.get(data.call)
@@ -321,7 +326,7 @@ class _Fold:
         if call.result is not None or (data.late and call.touched):
             call.late.append(result)
         else:
-            call.result, call.content = result, event.seq
+            call.result = result
 
     def reconciled(self, event: Event, data: ToolReconciled) -> None:
         call = self._by_start.get(data.call) or self._by_result.get(data.call)
@@ -338,11 +343,11 @@ class _Fold:
         """The call whose result gets new content by this one."""
         if not isinstance(event.surface, SurfaceOp):
             return None
-        answered = [call for call in self._by_id.get(call_id, ()) if call.content is not None]
-        replaced = next((call for call in answered if _replaces(event, call.content)), None)
+        same = self._by_id.get(call_id, [])
+        replaced = next((call for call in same if any(_replaces(event, seq) for seq in call.contents)), None)
         if replaced is not None or self._unanswered(call_id) is not None:
             return replaced
-        return next((call for call in reversed(answered) if _cites(event, call.content)), None)
+        return next((call for call in reversed(same) if any(_cites(event, seq) for seq in call.contents)), None)
 
     def _unanswered(self, call_id: str) -> _Draft | None:
         return _nearest([call for call in self._by_id.get(call_id, ()) if call.result is None])
@@ -357,14 +362,12 @@ def _nearest(calls: Sequence[_Draft]) -> _Draft | None:
     return next((call for call in calls if call.place[0] == calls[-1].place[0]), None)
 
 
-def _replaces(event: Event, seq: int | None) -> bool:
+def _replaces(event: Event, seq: int) -> bool:
     """Whether an event stands on the surface in the place of this node."""
     op = event.surface
     return isinstance(op, SurfaceOp) and op.replace is not UNSET and seq in op.replace
 
 
-def _cites(event: Event, seq: int | None) -> bool:
+def _cites(event: Event, seq: int) -> bool:
     """Whether an event names this node among its sources: as one that it takes off the surface."""
-    if seq is None:
-        return False
     return any(source == seq if isinstance(source, int) else source[0] <= seq <= source[1] for source in event.sources)

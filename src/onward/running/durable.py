@@ -9,6 +9,7 @@ from onward.model.event import Event
 from onward.running.host import Host
 
 if TYPE_CHECKING:
+    from onward.model.call import Call, Outcome
     from onward.model.checkpoint import Bindings, Saved
     from onward.running.recovery import Recovery, Settle
 
@@ -98,3 +99,21 @@ class Durable(Host):
         from onward.running.findings import checkpoints
 
         return checkpoints(self, run)
+
+    def reconcile(self, call: Call | int | str, outcome: Outcome, *, by: str, evidence: str | None = None) -> Event:
+        """Settle what came of a call whose outcome is unknown; durable on return. The call is not run again.
+
+        Args:
+            call: as `calls` gives it, a seq of it, or its id (the last call of that id).
+            outcome: whether its effect is there.
+            by: who says so.
+            evidence: what it rests on; `applied` needs some.
+
+        Raises:
+            NotFound: no such call on the active branch.
+            Refused: its outcome is known, or settled already, or somebody may be running it; or there is no evidence.
+            Usage: an outcome that settles nothing, or nobody who says so.
+        """
+        from onward.running.reconcile import reconcile
+
+        return reconcile(self, call, outcome, by=by, evidence=evidence)
