@@ -24,6 +24,11 @@ DOCUMENTS = {
     '"nodes":[{"seq","parent","type","label","preview"}]}',
     "context": '{"session","branch","leaf","tokens","surface":[seq…],"messages":[…],"repairs":[{"kind","index",'
     '"detail","seq"}],"manifest":[{"seq","type","state","by","reason","tokens","last","nodes"}],"over"}',
+    "calls": '{"session","branch","calls":[{"seq","call_id","tool","effect","state","attempts","result","block",'
+    '"owner","key","arguments_digest","started":[seq…],"approval":{"seq","outcome","by","reason","expires"},"is_error","how",'
+    '"code","late":[seq…],"open","reconciled":{"seq","outcome","by","evidence"},"conflict"}]}',
+    "tool-result": '{"call_id","seq","content","offset","returned","total","has_more","next_offset","sha256",'
+    '"matches":[{"offset","start","content"}]}',
     "fork": '{"session","parent","at","inherited"}',
     "branch": '{"session","branch","leaf"}',
     "move": '{"session","branch","leaf"}',
@@ -55,6 +60,11 @@ NOTES = {
     "context": "`surface` lists the nodes in order. A plain message is `{role, blocks}`; `repairs` is empty for "
     "`plain`. For `anthropic` the system prompt stands apart, in `system`. A row of the manifest is of the `nodes` "
     "neighbours from `seq` to `last` that share their fate: included, replaced, omitted or dropped.",
+    "calls": "`seq` is that of the message that asks for it, and `block` the index in it; `attempts` counts the "
+    "tool/calls (none in the logs of programs that do not log them), `result` is the seq of the answer, `owner` the "
+    "session whose file has the line that asks. `open`: it may have had an effect that nobody knows of.",
+    "tool-result": "All positions are in code points; `sha256` is of the whole text. `matches` is null without "
+    "`--search`; with it `content` and `offset` are of the first place, and `next_offset` is where to search on.",
     "export": "`--json` needs `--output`; without it, stdout is the export itself.",
     "usage": "A row has the figures of the total, and what it is about: session; day; provider and model; session and "
     "turn; operation.",

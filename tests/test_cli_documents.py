@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import claude_sessions as claude
 from command_line import Answer, document, harness_file, imported, onward, pi_file, program
 from onward import Store
+from onward.model.messages import Message, ToolCall
 
 ROW = "session title project cwd path created updated turns messages tokens cost status origin parent"
 
@@ -365,6 +367,81 @@ def test_migrate_says_from_where_to_where(home: Path, session: str):
     got = document(home, "migrate", session)
     (log,) = home.rglob("log.jsonl")
     assert got == {"session": session, "from": 1, "to": 1, "path": str(log)}
+
+
+def test_calls_gives_the_tool_journal(home: Path, session: str, tmp_path: Path):
+    got = document(home, "calls", session)
+    keys(got, "calls")
+    for row in got["calls"]:
+        keys(row, "seq call_id tool effect state attempts result")
+    rows = [(row["seq"], row["tool"], row["state"], row["attempts"], row["result"]) for row in got["calls"]]
+    assert rows == [
+        (3, "bash", "succeeded", 0, 4),
+        (5, "read", "succeeded", 0, 6),
+        (15, "edit", "succeeded", 0, 16),
+        (17, "bash", "succeeded", 0, 18),
+        (24, "bash", "prepared", 0, None),
+    ]
+    assert [row["seq"] for row in document(home, "calls", session, "--branch", "leaf-12")["calls"]] == [3, 5, 10]
+    assert [row["state"] for row in document(home, "calls", session, "--at", 5)["calls"]] == ["succeeded", "prepared"]
+    assert len(document(home, "calls", session, "--node", 4)["calls"]) == 1
+    (row,) = document(home, "calls", imported(home, harness_file(tmp_path)))["calls"][-1:]
+    assert (row["state"], row["attempts"], row["result"], row["open"]) == ("started", 1, None, True)
+
+
+def test_tool_result_gives_a_result_in_pieces(home: Path, session: str):
+    whole = document(home, "tool-result", session, 18)
+    keys(whole, "call_id content offset returned total has_more next_offset sha256")
+    assert whole["content"].startswith("run 1: 42 passed\nrun 2:") and whole["returned"] == whole["total"] == 890
+    assert whole["sha256"] == sha256(whole["content"].encode()).hexdigest()
+    assert (whole["has_more"], whole["next_offset"]) == (False, None)
+    piece = document(home, "tool-result", session, "toolu_c5", "--offset", 17, "--limit", 5)
+    assert (piece["content"], piece["offset"], piece["returned"]) == ("run 2", 17, 5)
+    assert (piece["has_more"], piece["next_offset"]) == (True, 22)
+    assert {piece[name] for name in ("total", "sha256", "call_id")} == {890, whole["sha256"], "toolu_c5"}
+    behind = document(home, "tool-result", session, 17, "--offset", 5_000)
+    assert (behind["content"], behind["returned"], behind["has_more"]) == ("", 0, False)
+
+
+def test_tool_result_searches(home: Path, session: str):
+    got = document(home, "tool-result", session, 18, "--search", "RUN 2", "--limit", 1)
+    keys(got, "call_id content offset returned total has_more next_offset sha256 matches")
+    (match,) = got["matches"]
+    assert match["offset"] == 17 and match["content"] == got["content"] and got["offset"] == match["start"] == 0
+    assert got["has_more"] is True
+    next_ = document(home, "tool-result", session, 18, "--offset", got["next_offset"], "--limit", 5)
+    assert next_["content"] == "run 2" and got["next_offset"] >= match["start"] + len(match["content"])
+    nothing = document(home, "tool-result", session, 18, "--search", "absent")
+    assert (nothing["content"], nothing["matches"], nothing["has_more"]) == ("", [], False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([18, "--offset", -1], 2, "no offset"),
+        ([18, "--limit", -2], 2, "no limit"),
+        ([18, "--offset", "x"], 2, "offset"),
+        ([18, "--search", ""], 2, "nothing to search"),
+        (["", "--limit", 3], 2, "CALL"),
+        ([999], 3, "neither a call nor a result"),
+        ([2], 3, "neither a call nor a result"),
+        (["toolu_c9"], 3, "no call 'toolu_c9'"),
+        ([24], 3, "has no result"),
+        ([10], 3, "on this path"),
+    ],
+)
+def test_what_tool_result_cannot_read_is_said(home: Path, session: str, words: list[object], code: int, said: str):
+    answer = onward(home, "tool-result", session, *words)
+    assert answer.code == code and said in answer.err and answer.out == ""
+
+
+def test_an_id_of_digits_is_found_where_no_seq_is(home: Path):
+    with Store(home) as store, store.create(id="s") as opened:
+        opened.user("hi")
+        opened.assistant(Message("assistant", [ToolCall("70", "bash")]))
+        opened.tool_result("70", "ok")
+    assert document(home, "tool-result", "s", 70)["content"] == "ok"
+    assert onward(home, "tool-result", "s", 71).code == 3
 
 
 # --- through the installed program ------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from onward import Store
 from onward.cli import output
 from onward.cli.branching import Node, twigs
 from onward.cli.demo_data import harness_session
+from onward.model.event import Draft
 from onward.model.text import escaped_json, one_line, visible
 
 NASTY = "red \x1b[31mtext\x1b]0;title\x07 \x9b2J over\rwrite \u202egnp.exe\x7f\x00"
@@ -54,6 +55,11 @@ def nasty(tmp_path: Path) -> tuple[Path, str]:
         node = session.user(NASTY)
         session.assistant(NASTY)
         session.label(node.seq, NASTY)
+        call = {"type": "tool_call", "call_id": NASTY, "name": NASTY, "arguments": {}}
+        said = {"message": {"role": "assistant", "blocks": [call]}}
+        session.append(Draft(type="assistant/message", data=said, surface="append"))
+        session.append(Draft(type="tool/approval", data={"call_id": NASTY, "outcome": "rejected", "reason": NASTY}))
+        session.tool_result(NASTY, NASTY, is_error=True)
         session.create_branch("b")
     return home, session.id
 
@@ -69,6 +75,10 @@ COMMANDS = [
     ["export", "--to", "onward"],
     ["show", "--json"],
     ["context", "--json"],
+    ["calls"],
+    ["calls", "--json"],
+    ["tool-result", "5"],
+    ["tool-result", "5", "--search", "red"],
 ]
 CONTROLS = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x202E)} - {"\n", "\t"}
 

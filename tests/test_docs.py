@@ -122,7 +122,8 @@ def test_the_documents_on_the_page_have_the_keys_that_commands_print(tmp_path: P
     words: dict[str, list[str]] = {
         "import": ["import", str(tmp_path / "pi-session.jsonl")],
         "sessions": ["sessions", "--all"],
-        **{name: [name, session] for name in ("show", "tree", "context", "usage", "fsck", "fork", "migrate")},
+        **{name: [name, session] for name in ("show", "tree", "context", "calls", "usage", "fsck", "fork", "migrate")},
+        "tool-result": ["tool-result", session, "4"],
         "branch": ["branch", session, "b"],
         "move": ["move", session, "b", "7"],
         "label": ["label", session, "7", "x"],

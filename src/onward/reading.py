@@ -8,19 +8,20 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from onward.context.projection import Projection, project_surface, steps_of
-from onward.errors import SEE_NODES, NotFound
+from onward.errors import SEE_NODES, BlobMissing, NotFound
 from onward.log.door import Log
 from onward.model.event import Event, Header, Origin
 from onward.model.searchable import searchable
 from onward.model.state import BRACKETS, State
 from onward.model.surface import fold
-from onward.model.transcript import Entry, transcript
+from onward.model.transcript import Entry, text_of, transcript
 from onward.model.tree import NONE, Path
 from onward.model.turns import Turn, infer_turns
 from onward.model.usage import Ledger, ledger, turns_of
 
 if TYPE_CHECKING:
     from onward.context.past import PastRequest
+    from onward.context.results import Found, Page, Result
     from onward.model.call import Call
 
 BRACKETED = frozenset({"dsh"})
@@ -28,6 +29,9 @@ BRACKETED = frozenset({"dsh"})
 
 FIRST_FEW = 4
 """Prompts among which the first that asks something is looked for."""
+
+RECENT = 5_000
+"""Events among which a call is looked for before the whole path is."""
 
 TURN_START = BRACKETS.index("turn/start")
 
@@ -252,6 +256,10 @@ class View:
 
         Approvals expire by the store's clock. What results say is not read: `read_result` does that.
         """
+        return self._journal(0)
+
+    def _journal(self, start: int) -> list[Call]:
+        """The calls of this path's nodes from seq `start` on."""
         from onward.log.calls import journal_nodes
         from onward.model.journal import journal
 
@@ -259,12 +267,71 @@ class View:
         with self.log.still():
             path, stale_before = self.path, self.log.stale_before
         return journal(
-            journal_nodes(chain, path),
+            journal_nodes(chain, path, start),
             owner=lambda seq: chain.owner(seq).session,
             first_own=chain.first_own,
             stale_before=stale_before,
             now=self.log.now(),
         )
+
+    def find_result(self, call: int | str) -> Result:
+        """What a call of this path gave back, as it was recorded, whatever has taken its place for the model since.
+
+        Args:
+            call: a seq of the call (see `model.call.find_call`), or its id: then the last call of that id. The seq of
+                a late result means that one, any other the answer.
+
+        Raises:
+            NotFound: no such call on this path, or it has no result.
+            Refused: the seq is of a message that asks for several calls.
+            BlobMissing: the archived result is unavailable.
+        """
+        from onward.context.results import Result
+
+        found = self._find_call(call)
+        seq = call if isinstance(call, int) and call in found.late else found.result
+        if seq is None:
+            raise NotFound(f"the call {found.call_id!r} has no result", session=self.id, seq=found.seq)
+        try:
+            event = self.event(seq)
+        except BlobMissing as error:
+            raise BlobMissing(
+                f"the archived result of the call {found.call_id!r} is unavailable: {error.message}",
+                hint="`onward fsck` says what else is lost; a backup of the session's blobs brings it back",
+                session=self.id,
+                seq=seq,
+            ) from error
+        return Result(found.call_id, seq, text_of(event))
+
+    def _find_call(self, call: int | str) -> Call:
+        from onward.model.call import find_call
+
+        if isinstance(call, str):
+            # Mostly it is one of the last; a call that was asked for in there is the same in the whole path.
+            recent = self._journal(max(0, self.state.next_seq - RECENT))
+            if any(one.call_id == call for one in recent):
+                found = find_call(recent, call)
+                if found.advertised is not None:
+                    return found
+        return find_call(self.calls(), call)
+
+    def tool_result_text(self, call: int | str) -> str:
+        """The whole text of what a call gave back. See `find_result`."""
+        return self.find_result(call).text
+
+    def read_result(self, call: int | str, offset: int = 0, limit: int = -1, *, cap: int | None = None) -> Page:
+        """A piece of what a call gave back, in code points. See `find_result` and `context.results.page`."""
+        from onward.context.results import page
+
+        return page(self.find_result(call).text, offset, limit, cap=cap)
+
+    def search_result(
+        self, call: int | str, query: str, offset: int = 0, limit: int = -1, *, cap: int | None = None
+    ) -> Found:
+        """Places in what a call gave back. See `find_result` and `context.results.search`."""
+        from onward.context.results import search
+
+        return search(self.find_result(call).text, query, offset, limit, cap=cap)
 
     def turns(self) -> list[Turn]:
         """The turns of this path; inferred where the format has no brackets."""

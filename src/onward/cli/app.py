@@ -21,6 +21,8 @@ COMMANDS = {
     "show": "looking:show",
     "tree": "looking:tree",
     "context": "looking:context",
+    "calls": "calls:calls",
+    "tool-result": "calls:tool_result",
     "fork": "changing:fork",
     "branch": "changing:branch",
     "move": "changing:move",

@@ -14,8 +14,8 @@ from onward.model.lossless import needs_restore, restore
 from onward.model.tree import Path
 
 
-def journal_nodes(chain: Chain, path: Path) -> list[Event]:
-    """The nodes of a path that `model.journal` looks at, in order.
+def journal_nodes(chain: Chain, path: Path, start: int = 0) -> list[Event]:
+    """The nodes of a path from seq `start` on that `model.journal` looks at, in order.
 
     Blobs are fetched, but for the contents of results, which stay as stored. Arguments whose blob is missing are None.
 
@@ -25,7 +25,7 @@ def journal_nodes(chain: Chain, path: Path) -> list[Event]:
     """
     nodes: list[Event] = []
     for low, high in path.ranges:
-        for session, line in chain.lines(low, high + 1):
+        for session, line in chain.lines(max(low, start), high + 1):
             if line.seq not in path or not _may_be(line.raw):
                 continue
             event = decode(line.raw, session, line.seq)

@@ -25,6 +25,7 @@ from onward.log.chain import Chain
 from onward.log.drafts import shaped
 from onward.log.protocol import LogReader, LogWriter, Sync
 from onward.model import lossless, snapshot
+from onward.model.canonical import same_json
 from onward.model.event import MAIN, Draft, Event, given, line_of
 from onward.model.state import Lookup, Planned, State
 from onward.model.tree import NONE
@@ -371,7 +372,7 @@ class Log:
         first = lookup(seq)
         same = (
             first.type == draft.type
-            and _alike(first.data, data)
+            and same_json(first.data, data)
             and given(first.surface) == draft.surface
             and first.sources == tuple(draft.sources)
             and given(first.about) == draft.about
@@ -486,14 +487,6 @@ def _from_inbox(name: str, dropped_at: int, document: bytes) -> Draft:
         ignorable=found.ignorable,
         key=f"inbox:{name}",
     )
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON; to Python, 1 and true are equal."""
-    return one == other and _in_order(one) == _in_order(other)
-
-
-_in_order = msgspec.json.Encoder(order="deterministic").encode
 
 
 def _name(node: int) -> str:

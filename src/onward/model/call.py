@@ -154,10 +154,7 @@ class Call:
         call_id: the provider's, not unique.
         name: the tool's; empty where only a result without a name is known.
         arguments: None where they are not known: there is a result only, or their blob is missing.
-        arguments_digest: see the function; None where the arguments are not known.
         effect: of the newest attempt; `irreversible` before the first one.
-        key: the idempotency key: the one that the first attempt with a key was handed, else the one that the next
-            attempt gets; None where the arguments are not known.
         attempts: oldest first.
         approval: the last word on whether it may run.
         state: where it stands.
@@ -175,9 +172,7 @@ class Call:
     call_id: str
     name: str
     arguments: Arguments | None
-    arguments_digest: str | None
     effect: Effect
-    key: str | None
     attempts: tuple[Attempt, ...]
     approval: Approval | None
     state: State
@@ -195,6 +190,22 @@ class Call:
     def seq(self) -> int:
         """The seq (here) that it is known by: of the message that asks for it, else of its first own line."""
         return self.identity.seq
+
+    @property
+    def arguments_digest(self) -> str | None:
+        """The digest of its arguments; None where they are not known."""
+        return None if self.arguments is None else arguments_digest(self.arguments)
+
+    @property
+    def key(self) -> str | None:
+        """The idempotency key that an attempt was handed, else the one that the next attempt gets.
+
+        None where nobody was handed one and the arguments are not known.
+        """
+        handed = next((attempt.key for attempt in self.attempts if attempt.key is not None), None)
+        if handed is not None or self.arguments is None:
+            return handed
+        return call_key(self.identity, self.name, self.arguments)
 
     @property
     def started(self) -> int | None:
@@ -225,10 +236,10 @@ def find_call(calls: Sequence[Call], named: int | str) -> Call:
         Refused: the message asks for several.
     """
     if isinstance(named, str):
-        found = next((call for call in reversed(calls) if call.call_id == named), None)
-        if found is None:
+        same = [call for call in calls if call.call_id == named]
+        if not same:
             raise NotFound(f"there is no call {named!r} on this path", hint=SEE_CALLS)
-        return found
+        return max(same, key=lambda call: call.identity[1:])
     for call in calls:
         if named in (call.result, *call.edits, *call.late, *(attempt.seq for attempt in call.attempts)):
             return call

@@ -22,3 +22,8 @@ def canonical_json(value: Any) -> bytes:
     """
     guard(value)
     return _encode(value)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two values that were read from a log are the same JSON; to Python, 1 and true are equal."""
+    return one == other and _encode(one) == _encode(other)

@@ -22,8 +22,8 @@ from onward.model.call import (
     Reconciliation,
     State,
     arguments_digest,
-    call_key,
 )
+from onward.model.canonical import same_json
 from onward.model.data import ToolApproval, ToolCallStarted, ToolReconciled, ToolResultData
 from onward.model.event import Event, SurfaceOp, given
 from onward.model.partial import arguments_of
@@ -141,11 +141,7 @@ class _Draft:
 
     def made(self, owner: Callable[[int], str], first_own: int, stale_before: int, now: int | None) -> Call:
         identity = Identity(owner(self.place[0]), *self.place)
-        digest = None if self.arguments is None else arguments_digest(self.arguments)
-        key = next((start.data.key for start in self.starts if start.data.key is not UNSET), None)
-        if key is None and self.arguments is not None:
-            key = call_key(identity, self.name, self.arguments)
-        approval = self._approval(digest, now)
+        approval = self._approval(now)
         last = self.starts[-1].event.seq if self.starts else self.place[0]
         answer = self.result.data if self.result is not None else None
         return Call(
@@ -154,9 +150,7 @@ class _Draft:
             call_id=self.call_id,
             name=self.name,
             arguments=self.arguments,
-            arguments_digest=digest,
             effect=self.starts[-1].data.effect if self.starts else "irreversible",
-            key=key,
             attempts=tuple(_attempt(start, first_own, stale_before) for start in self.starts),
             approval=approval,
             state=self._state(approval),
@@ -168,7 +162,7 @@ class _Draft:
             late=tuple(result.seq for result in self.late),
             inherited=last < first_own,
             stale=last < max(first_own, stale_before),
-            conflict=self._conflict(digest),
+            conflict=self._conflict(),
         )
 
     def _state(self, approval: Approval | None) -> State:
@@ -189,7 +183,7 @@ class _Draft:
                 return "cancelled"
         return "failed" if answer.is_error else "succeeded"
 
-    def _approval(self, digest: str | None, now: int | None) -> Approval | None:
+    def _approval(self, now: int | None) -> Approval | None:
         """The last word. After a no, a yes counts only when somebody asked again."""
         last: tuple[int, ToolApproval] | None = None
         for seq, said in self.approvals:
@@ -200,13 +194,19 @@ class _Draft:
         seq, said = last
         outcome: Any = said.outcome
         expires = given(said.expires)
-        if outcome == "allowed" and said.arguments_digest is not UNSET and said.arguments_digest != digest:
+        if outcome == "allowed" and not self._bound(said):
             outcome = "unbound"
         elif outcome == "allowed" and expires is not None and now is not None and now >= expires:
             outcome = "expired"
         return Approval(seq, outcome, given(said.by), given(said.reason), expires)
 
-    def _conflict(self, digest: str | None) -> str | None:
+    def _bound(self, said: ToolApproval) -> bool:
+        """Whether an approval is of the arguments that the call has, as far as it says of which it is."""
+        if said.arguments_digest is UNSET:
+            return True
+        return self.arguments is not None and said.arguments_digest == arguments_digest(self.arguments)
+
+    def _conflict(self) -> str | None:
         keys = {start.data.key for start in self.starts if start.data.key is not UNSET}
         if len(keys) > 1:
             return "its attempts were handed different keys"
@@ -215,7 +215,7 @@ class _Draft:
                 continue  # other programs may change what was asked for before they run it
             if start.data.name != self.name:
                 return f"the tool/call {start.event.seq} is of another tool than was asked for"
-            if start.arguments is not None and digest is not None and arguments_digest(start.arguments) != digest:
+            if not _same(start.arguments, self.arguments):
                 return f"the tool/call {start.event.seq} has other arguments than were asked for"
         if self.result is None or self.unknown or self.result.data.how == "synthetic":
             return None
@@ -225,6 +225,13 @@ class _Draft:
             if (other.content, other.data.is_error) != (self.result.content, self.result.data.is_error):
                 return f"the results {self.result.seq} and {other.seq} are both of it and differ"
         return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two calls' arguments are the same, as far as they are known."""
+    if one is None or other is None or same_json(one, other):
+        return True
+    return arguments_digest(one) == arguments_digest(other)
 
 
 def _attempt(start: _Start, first_own: int, stale_before: int) -> Attempt:
