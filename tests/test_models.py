@@ -267,6 +267,22 @@ def test_one_model_serves_several_event_loops_and_requests_at_once():
         assert len(server.seen) == 6
 
 
+def test_connections_that_a_finished_event_loop_left_open_are_not_used_again():
+    code = (
+        "import asyncio, sys\n"
+        "from onward.context.model import Message, ModelRequest, reply_of\n"
+        "from onward.runtime.models import model_for\n"
+        "model = model_for(sys.argv[1])\n"
+        "request = ModelRequest([Message('user', [])])\n"
+        "for _ in range(3): print(asyncio.run(reply_of(model, request)).message.blocks[0].text)\n"
+    )
+    # In a process of its own: what the loops left open is then nobody's warning.
+    with ModelServer(Answer("hello")) as server:
+        command = [sys.executable, "-c", code, f"{server.url}#test"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("hello\n" * 3, "")
+
+
 def test_a_policy_retries_what_the_client_does_not():
     waits: list[float] = []
 
