@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
+import subprocess
+import sys
+import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -330,8 +334,6 @@ def started(made: Any, context: ToolContext, **arguments: Any) -> Prepared:
 
 
 def run(prepared: Prepared) -> Outcome:
-    import asyncio
-
     return asyncio.run(calling.perform(prepared))
 
 
@@ -380,3 +382,26 @@ def test_a_file_that_may_not_be_written_is_left_alone(here: Path, monkeypatch: p
     monkeypatch.setattr(os, "access", lambda *args, **kwargs: False)  # root may write anything
     assert "permission denied" in call(WRITE, at(here), path="f", content="y").text
     assert (here / "f").read_text() == "x"
+
+
+def test_kill_9_at_any_moment_leaves_the_old_content_or_the_new_and_the_probe_tells_which(here: Path):
+    contents = ["a" * 200_000, "b" * 300_000]
+    (here / "f").write_text(contents[0])
+    program = (
+        "import sys; from pathlib import Path; from onward.runtime.tools import changing, paths\n"
+        "where = paths.place(Path(sys.argv[1]), 'f'); print('ready', flush=True)\n"
+        "while True:\n"
+        "    changing.put(where, b'b' * 300_000); changing.put(where, b'a' * 200_000)\n"
+    )
+    for round_ in range(12):
+        process = subprocess.Popen([sys.executable, "-c", program, str(here)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(round_ * 0.003)
+        process.kill()
+        process.communicate()
+        now = (here / "f").read_text()
+        assert now in contents
+        evidence = {"path": "f", "before": digest(contents[0]), "after": digest(contents[1])}
+        found = calling.probe(WRITE, {"path": "f", "content": contents[1]}, evidence, at(here))
+        assert found.outcome == ("not-applied" if now == contents[0] else "applied")
