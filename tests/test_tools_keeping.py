@@ -192,6 +192,7 @@ def test_the_built_in_sets_say_what_each_tool_does_to_the_world():
         "shell": "irreversible",
         "todo": "idempotent",
         "note": "idempotent",
+        "read_tool_result": "read",
     }
     assert reading_tools().names == ["read", "list", "search"]
 
