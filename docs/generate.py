@@ -17,7 +17,7 @@ DOCUMENTS = {
     "import": '{"imported":[{"path","session","format","version","events","messages","branches","new",'
     '"warnings":[{"line","message"}]}],"failed":[{"path","error","code","hint"}]}',
     "sessions": '{"sessions":[{"session","title","project","cwd","path","created","updated","turns","messages",'
-    '"tokens","cost","status","origin","parent","prompt","agent","user","repo","source","spawned","events",'
+    '"tokens","cost","status","origin","parent","prompt","agent","user","repo","source","spawned","expires","events",'
     '"matches":[{"seq","snippet"}]}]}',
     "show": '{"session","branch","entries":[{"seq","type","role","time","text","tool","state"}]}',
     "tree": '{"session","active","branches":[{"name","leaf","turns"}],'
@@ -47,7 +47,8 @@ DOCUMENTS = {
 """Command -> its `--json` document."""
 
 NOTES = {
-    "sessions": "`prompt` is the beginning of what was asked first, as one line, or null. `matches` only "
+    "sessions": "`status` is active, paused, ended or expired; `expires` when (Unix milliseconds) or null. "
+    "`prompt` is the beginning of what was asked first, as one line, or null. `matches` only "
     "with `--search`, for the first 200 sessions: up to three places in the text, none where only the title, "
     "the folder or the id fits.",
     "import": "`messages` are those of the active branch's context; `new` counts the records that this run added. "

@@ -23,7 +23,17 @@ def row(session: str = "s1", **fields: Any) -> Row:
         **dict(session=session, tenant="local", user="me", agent=None, title=None, prompt=None, project="p"),
         **dict(repo=None, cwd="/w", source=None),
         **dict(path=f"/home/{session}", created=1, updated=2, turns=3, messages=4, tokens=5, cost=None),
-        **dict(status="active", origin=None, parent=None, spawned=None, events=6, size=7, mtime_ns=8, trashed=False),
+        **dict(
+            status="active",
+            expires=None,
+            origin=None,
+            parent=None,
+            spawned=None,
+            events=6,
+            size=7,
+            mtime_ns=8,
+            trashed=False,
+        ),
     }
     return Row(**(values | fields))
 

@@ -74,6 +74,12 @@ class AlreadyExists(Refused):
     code = "already-exists"
 
 
+class NotActive(Refused):
+    """The session is paused, expired or ended, and takes no input."""
+
+    code = "not-active"
+
+
 class ReadOnly(Refused):
     """The session was opened to read, or its handle is closed or belongs to the parent of a fork()."""
 

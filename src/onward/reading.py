@@ -171,6 +171,13 @@ class View:
                 return event
         return None
 
+    def own_latest(self, type_: str) -> Event | None:
+        """The last fact of a type that the session itself logged: a fork has its parent's past, not its status."""
+        with self.log.still():
+            seqs = self.state.facts.get(type_, ())
+            seq = seqs[-1] if seqs else -1
+        return self.event(seq) if seq >= self.log.chain.first_own else None
+
     def labels(self) -> dict[int, str]:
         """Node -> label, for every node of the log that has one."""
         out: dict[int, str] = {}

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from msgspec.structs import replace
+
 from onward.errors import Corrupt
 from onward.log.backend import Backend
 from onward.log.catalogue import Row
 from onward.log.door import Log
+from onward.model.data import Status as State
 from onward.model.event import Cut, Origin, Spawned, given
+from onward.model.status import state_at
 from onward.model.text import one_line
 from onward.reading import View
 
@@ -22,7 +28,7 @@ def row_of(log: Log, backend: Backend) -> Row:
     """
     view = View(log, log.state, log.state.branches.active, log.state.leaf())
     header, state, found = view.header, log.state, backend.locate(log.session)
-    status = view.latest("status")
+    change = view.own_latest("status")
     origin, parent, spawned = header.origin, header.parent, header.spawned
     return Row(
         session=log.session,
@@ -41,7 +47,8 @@ def row_of(log: Log, backend: Backend) -> Row:
         messages=state.messages(),
         tokens=log.totals.total,
         cost=log.totals.cost,
-        status=status.data["status"] if status is not None else "active",
+        status="active" if change is None else change.data["status"],
+        expires=None if change is None else change.data.get("expires"),
         origin=origin.format if isinstance(origin, Origin) else None,
         source=origin.files[0].path if isinstance(origin, Origin) and origin.files else None,
         parent=parent.session if isinstance(parent, Cut) else None,
@@ -51,6 +58,13 @@ def row_of(log: Log, backend: Backend) -> Row:
         mtime_ns=found.mtime_ns,
         trashed=False,
     )
+
+
+def row_at(row: Row, now: int) -> Row:
+    """A row of the catalogue as it is at a time: what has expired meanwhile is said to be."""
+    if row.expires is None:
+        return row
+    return replace(row, status=state_at(cast(State, row.status), row.expires, max(now, row.updated)))
 
 
 def _prompt(view: View) -> str | None:

@@ -44,6 +44,10 @@ class Keeper(Protocol):
         """Make a fork of a session."""
         ...
 
+    def steady(self) -> int:
+        """The latest time that its clock has shown, Unix milliseconds."""
+        ...
+
     def note_turn_end(self, log: Log) -> None:
         """A turn ended: a good moment to bring the catalogue up to date."""
         ...
@@ -100,6 +104,10 @@ class Session(Attended, Durable):
     def next_seq(self) -> int:
         """The seq that the next event gets."""
         return self.log.state.next_seq
+
+    def steady(self) -> int:
+        """The latest time that the store's clock has shown, Unix milliseconds."""
+        return self._store.steady()
 
     def _shared_hooks(self) -> Hooks:
         return self._store.hooks
@@ -168,7 +176,13 @@ class Session(Attended, Durable):
         return self._one("system/message", {"message": spoken("system", text)}, APPEND, fields)
 
     def user(self, content: str | Message, *, source: str = "user", **fields: Any) -> Event:
-        """Append a user message; `source` other than `user` marks what a program put in."""
+        """Append a user message; `source` other than `user` marks what a program put in.
+
+        Raises:
+            NotActive: a person's message, and the session is paused, expired or ended.
+        """
+        if source == "user":
+            self.check_active()
         return self._one("user/message", {"message": spoken("user", content), "source": source}, APPEND, fields)
 
     def assistant(

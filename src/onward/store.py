@@ -20,7 +20,7 @@ from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row, Snapshot
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
-from onward.model.event import FORMAT, Cut, Draft, Header, Origin, Project, Spawned, given
+from onward.model.event import FORMAT, Cut, Header, Origin, Project, Spawned, given
 from onward.project import project_of
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Store:
         self.sync = sync
         self.clock = clock
         self._hooks = hooks
+        self._latest = 0
         self.unreadable: list[str] = []
         if backend is None:
             from onward.log.jsonl_backend import JsonlBackend
@@ -112,6 +113,11 @@ class Store:
     def close(self) -> None:
         """Close the catalogue. Sessions that are open stay usable."""
         self.catalogue.close()
+
+    def steady(self) -> int:
+        """The time, Unix milliseconds, and never earlier than this store has seen it: expired sessions stay so."""
+        self._latest = max(self._latest, self.clock())
+        return self._latest
 
     @property
     def hooks(self) -> Hooks:
@@ -246,7 +252,7 @@ class Store:
         from onward.log import opening
         from onward.model.repair import closers
         from onward.reading import View
-        from onward.running.queue import waiting
+        from onward.running.queue import unburdened
         from onward.session import Session
 
         state = parent.state
@@ -262,8 +268,7 @@ class Store:
             log = opening.create(self.backend, header, clock=self.clock, sync=self.sync, inherited=inherited)
         child = Session(self, log)
         try:
-            # A copy has the copied input as its own.
-            ends = [Draft(type="input/cancelled", data={"id": each.id}) for each in waiting(child)] if detach else []
+            ends = unburdened(child) if detach else []
             if "turn" in log.state.open_brackets(point.node):
                 path = View(log, log.state, "main", point.node)
                 ends += closers(path.nodes(), stale_before=point.at + 1, reason="forked", partials=path.open_partials())
@@ -323,7 +328,7 @@ class Store:
     ) -> list[Row]:
         """The sessions, newest first. `project` = the name or identity of one; `search` as for `search`."""
         self._catch_up()
-        rows = self.catalogue.rows(tenant=self.tenant, project=project)
+        rows = self._rows(project)
         return rows if search is None else [found.row for found in self._found(rows, search)]
 
     def search(self, text: str, *, project: str | None = None) -> list[Found]:
@@ -338,7 +343,13 @@ class Store:
             Usage: a pattern that is no regular expression.
         """
         self._catch_up()
-        return self._found(self.catalogue.rows(tenant=self.tenant, project=project), text)
+        return self._found(self._rows(project), text)
+
+    def _rows(self, project: str | None) -> list[Row]:
+        from onward.row import row_at
+
+        now = self.steady()
+        return [row_at(row, now) for row in self.catalogue.rows(tenant=self.tenant, project=project)]
 
     def _found(self, rows: list[Row], text: str) -> list[Found]:
         from onward.searching import search
@@ -432,11 +443,11 @@ class Store:
     def row(self, session: Session) -> Row:
         """A session that is open as its row of the listing."""
         from onward.log.catalogue import linked
-        from onward.row import row_of
+        from onward.row import row_at, row_of
 
         self._catch_up()
         (row,) = linked([row_of(session.log, self.backend)], self.catalogue.links)
-        return row
+        return row_at(row, self.steady())
 
     def title_elsewhere(self, log: Log, end: int) -> str | None:
         """The title that other sessions give to a log's events before `end`, or None."""
@@ -514,6 +525,7 @@ class Store:
         data = queued_data(content, target, id, self.clock())
         dropped, _ = in_inbox(self.backend.inbox(session))
         with self.open(session, write=False) as opened:
+            opened.check_queueing()
             first = Queue(opened).known(data["id"])
         if first is None:
             first = next((each for each in dropped if each.id == data["id"]), None)

@@ -24,7 +24,7 @@ from onward.log.terms import encodable
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 8
+VERSION = 9
 """Raise whenever the tables change; a file of another version is moved aside."""
 
 APPLICATION = 0x6F6E7764
@@ -47,6 +47,8 @@ class Row(Struct, frozen=True):
         path: the log; empty in memory.
         created, updated: Unix milliseconds.
         cost: US dollars; None = nothing was reported.
+        status: as the log says it; a listing says `expired` of an active or paused one from `expires` on.
+        expires: Unix milliseconds; None = never.
         origin: the foreign format it was imported from, or None.
         source: the file that it was imported from, or None.
         parent: the session that it was forked from, or None.
@@ -71,6 +73,7 @@ class Row(Struct, frozen=True):
     tokens: int
     cost: float | None
     status: str
+    expires: int | None
     origin: str | None
     source: str | None
     parent: str | None
@@ -103,7 +106,8 @@ _SCHEMA = (
         "prompt" TEXT,
         "project" TEXT NOT NULL, "repo" TEXT, "cwd" TEXT, "path" BLOB NOT NULL, "created" INTEGER NOT NULL,
         "updated" INTEGER NOT NULL, "turns" INTEGER NOT NULL, "messages" INTEGER NOT NULL, "tokens" INTEGER NOT NULL,
-        "cost" REAL, "status" TEXT NOT NULL, "origin" TEXT, "source" BLOB, "parent" TEXT, "spawned" TEXT,
+        "cost" REAL, "status" TEXT NOT NULL, "expires" INTEGER, "origin" TEXT, "source" BLOB,
+        "parent" TEXT, "spawned" TEXT,
         "events" INTEGER NOT NULL, "size" INTEGER NOT NULL, "mtime_ns" INTEGER NOT NULL, "trashed" INTEGER NOT NULL
     )""",
     """CREATE INDEX newest ON session ("tenant", "trashed", "updated")""",

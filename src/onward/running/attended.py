@@ -1,4 +1,4 @@
-"""The verbs of a session that say something to the agent that works in it, or have a say in what it does.
+"""The verbs of a session that say something to the agent that works in it, or have a say in whether it goes on.
 
 `Session` is the one that has them.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onward.model.event import APPEND, Draft, Event
@@ -13,12 +14,13 @@ from onward.model.messages import Message, spoken
 from onward.running.host import Host
 
 if TYPE_CHECKING:
+    from onward.model.status import Status
     from onward.running.hooks import Hooks
     from onward.running.queue import Queue, QueuedInput, Target
 
 
 class Attended(Host):
-    """A session with hooks and queued input."""
+    """A session with hooks, queued input and a status."""
 
     _hooks: Hooks | None = None
     _queue: Queue | None = None
@@ -40,6 +42,86 @@ class Attended(Host):
 
             self._hooks = Hooks(self._shared_hooks())
         return self._hooks
+
+    # --- status -------------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> Status:
+        """Whether the session is active, paused, ended or expired, by the store's clock."""
+        from onward.running.status import status_of
+
+        return status_of(self)
+
+    def pause(self, reason: str | None = None) -> None:
+        """Take no input until `activate`. A turn that is running may come to its end.
+
+        Raises:
+            NotActive: the session has expired or ended.
+        """
+        from onward.running.status import pausing
+
+        self._change(lambda: pausing(self, self.status, reason))
+
+    def activate(self, *, expires: int | None = None) -> None:
+        """Take input again after a pause or an expiry.
+
+        Args:
+            expires: when it expires, Unix milliseconds; None = as it was, or never again after an expiry.
+
+        Raises:
+            NotActive: the session has ended.
+        """
+        from onward.running.status import activating
+
+        self._change(lambda: activating(self, self.status, expires))
+
+    def end(self, reason: str | None = None) -> None:
+        """End the session for good, and call the hooks of `session-ended`. Nothing happens when it has ended.
+
+        Raises:
+            Refused: a turn is running.
+        """
+        from onward.running.hooks import Moment
+        from onward.running.status import ending
+
+        if self._change(lambda: ending(self, self.status, reason)):
+            self.hooks.call(Moment("session-ended", self, reason=reason))
+
+    def expire_at(self, time: int | None) -> None:
+        """Set when the session expires, in Unix milliseconds; None = never.
+
+        Raises:
+            NotActive: it has expired or ended already.
+        """
+        from onward.running.status import expiring
+
+        self._change(lambda: expiring(self, self.status, time))
+
+    def check_active(self) -> None:
+        """Raise NotActive unless the session takes input."""
+        if self.state.facts.get("status"):
+            from onward.running.status import admit
+
+            with self.log.still():
+                admit(self, self.status)
+
+    def check_queueing(self) -> None:
+        """Raise NotActive if the session has ended or expired. Input may wait while it is paused."""
+        from onward.running.status import refused
+
+        with self.log.still():
+            status = self.status
+            if status.state not in ("active", "paused"):
+                raise refused(self, status, "takes no input")
+
+    def _change(self, drafts: Callable[[], list[Draft]]) -> bool:
+        with self.log.still():
+            changes = drafts()
+            if changes:
+                self.append_batch(changes)
+        if changes:
+            self.sync()
+        return bool(changes)
 
     # --- input --------------------------------------------------------------------------------------------------
 
@@ -76,12 +158,13 @@ class Attended(Host):
             The input's id. On return the input is on disk.
 
         Raises:
-            Conflict: another input has this id.
+            Conflict: another input has this id. NotActive: the session has ended or expired.
         """
         from onward.running.queue import is_new, queued_data
 
         data = queued_data(content, target, id, self.now())
         with self.log.still():
+            self.check_queueing()
             self.log.fold_inbox()
             if is_new(self._inputs.known(data["id"]), data, self.id):
                 self.append_batch([Draft(type="input/queued", data=data)])

@@ -40,6 +40,10 @@ class Host(View, ABC):
         """The time by the store's clock, in Unix milliseconds."""
         return self.log.now()
 
+    @abstractmethod
+    def steady(self) -> int:
+        """As `now`, but never earlier than it was before: what has expired stays so when the clock is set back."""
+
     @cached_property
     def shown(self) -> Shown:
         """What the model sees of the branch that a turn runs on, kept from one request to the next."""

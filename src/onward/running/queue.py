@@ -110,6 +110,15 @@ def waiting(view: View) -> list[QueuedInput]:
         return Queue(view).waiting()
 
 
+def unburdened(copy: View) -> list[Draft]:
+    """What frees a copy of a session from what is the copied one's own: input that waits there, and its status."""
+    drafts = [Draft(type="input/cancelled", data={"id": each.id}) for each in waiting(copy)]
+    change = copy.own_latest("status")
+    if change is not None and change.data != {"status": "active"}:
+        drafts.append(Draft(type="status", data={"status": "active"}))
+    return drafts
+
+
 def waiting_now(view: View) -> list[QueuedInput]:
     """The inputs that wait, also those in the inbox, for a handle that reads; it sees what is new in the log."""
     # In this order, because what a writer takes in is in the log before it leaves the inbox.

@@ -20,6 +20,7 @@ from onward.running.failures import Wrong, failure_of, why_of
 from onward.running.host import Host
 from onward.running.opened import open_at
 from onward.running.recovery import ensure_ready
+from onward.running.status import admit, status_of
 from onward.running.step import Step
 
 Reason = Literal["completed", "aborted", "blocked", "error", "max-tokens"]
@@ -58,6 +59,7 @@ class Turn:
         self._step: Step | None = None
         self._injected: list[Draft] = []
         self._taken: list[Draft] = []
+        self._before: list[Draft] = []
         self._end: Event | None = None
         self.asking = Asking(self)
 
@@ -93,13 +95,16 @@ class Turn:
             Refused: a turn is open on the path; or `resumes` is no turn of this run.
             Vetoed: a hook of `turn-starting` refused.
             Blocked: something was interrupted, and there are reasons not to go on from it.
+            NotActive: the session is paused (and this resumes nothing), expired or ended.
         """
         if self.seq is not None:
             raise Refused("the turn has begun already")
         self.asking.check()
+        self._admitted()
         self.asking.admit("turn-starting")
         try:
             with self.host.log.still():
+                self._before = self._admitted()
                 ensure_ready(self.host)
                 self.seq = self.host.append_batch(self._beginning)[0].seq
                 self.forget_inputs()
@@ -108,6 +113,10 @@ class Turn:
         except BaseException as error:
             self._fail(error)  # the interrupt may have come after the write
             raise
+
+    def _admitted(self) -> list[Draft]:
+        with self.host.log.still():
+            return admit(self.host, status_of(self.host), resuming=self._resumes is not None)
 
     def _beginning(self, base: int) -> Sequence[Item]:
         state = self.host.state
@@ -119,7 +128,8 @@ class Turn:
         data: dict[str, Any] = {"turn": self.number, "run": self.run}
         if self._resumes is not None:
             data["resumes"] = self._resumes
-        drafts = [self.draft("turn/start", data), *self.host.take("follow-up", branch=self.branch)]
+        start = self.draft("turn/start", data)
+        drafts = [start, *self._before, *self.host.take("follow-up", branch=self.branch)]
         if self._said is not None:
             said = {"message": self._said, "source": self._source}
             drafts.append(self.draft("user/message", said, surface=APPEND))

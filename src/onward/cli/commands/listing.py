@@ -37,7 +37,7 @@ KEYS = (
 SHORTEST = 13
 """Characters of an id that a terminal shows at the least: our ids' time to the millisecond."""
 
-MORE = ("prompt", "agent", "user", "repo", "source", "spawned", "events")
+MORE = ("prompt", "agent", "user", "repo", "source", "spawned", "expires", "events")
 
 
 @click.command(
@@ -135,6 +135,9 @@ def _print(rows: list[Row], known: Iterable[str], matches: list[list[Match]] | N
     ]
     if with_project:
         columns.insert(6, output.Column("project", limit=24))
+    with_status = any(row.status != "active" for row in rows)
+    if with_status:
+        columns.insert(2, output.Column("status"))
     if matches is not None:
         columns.append(output.Column("match", limit=100))
     table = []
@@ -144,6 +147,8 @@ def _print(rows: list[Row], known: Iterable[str], matches: list[list[Match]] | N
         cells = [id_, output.when(row.updated), row.turns, row.tokens, cost, _came(row), row.title or row.prompt]
         if with_project:
             cells.insert(6, row.project)
+        if with_status:
+            cells.insert(2, None if row.status == "active" else row.status)
         if matches is not None:
             cells.append(f"{matches[at][0].seq}: {matches[at][0].snippet}" if matches[at] else None)
         table.append(cells)
