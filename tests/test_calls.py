@@ -11,7 +11,7 @@ import pytest
 from builders import assistant, result, user
 from onward import Session, Store
 from onward.errors import NotFound, Refused, Usage
-from onward.model.call import Identity, call_key, find_call
+from onward.model.call import Identity, arguments_digest, call_key, find_call
 from onward.model.event import Draft, replace
 from onward.model.repair import OUTCOME_UNKNOWN
 from paths import called, said, wish
@@ -88,7 +88,8 @@ def test_long_arguments_are_fetched_and_results_are_not(store: Store, tmp_path: 
 def test_an_approval_expires_by_the_stores_clock(tmp_path: Path):
     now = [1_000]
     with Store(tmp_path, clock=lambda: now[0]) as store, store.create() as session:
-        approval = {"call_id": "c", "outcome": "allowed", "expires": 5_000}
+        bound = arguments_digest({})
+        approval = {"call_id": "c", "outcome": "allowed", "expires": 5_000, "arguments_digest": bound}
         session.append(user(), assistant("", ("c", "bash")), Draft(type="tool/approval", data=approval))
         assert [one.state for one in session.calls()] == ["approved"]
         now[0] = 5_000

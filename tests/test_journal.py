@@ -42,8 +42,9 @@ def answer(call_id: str = "c", text: str = "ok", surface: Any = APPEND, **data: 
 
 
 def asked(outcome: str = "asked", call_id: str = "c", **data: Any) -> Draft:
-    """A tool/approval."""
-    return Draft(type="tool/approval", data={"call_id": call_id, "outcome": outcome, **data})
+    """A tool/approval, of a call without arguments."""
+    bound = {"arguments_digest": arguments_digest({}), **data}
+    return Draft(type="tool/approval", data={"call_id": call_id, "outcome": outcome, **bound})
 
 
 def settled(call: int, outcome: str = "applied", **data: Any) -> Draft:
@@ -73,8 +74,9 @@ TABLE: list[tuple[str, list[Draft], list[str]]] = [
     ("nobody there to answer", [*ONE, asked(), asked("unavailable")], ["c prepared"]),
     ("rejected", [*ONE, asked(), asked("rejected")], ["c cancelled"]),
     ("rejected, and the model told", [*ONE, asked("rejected"), answer(is_error=True)], ["c cancelled → 3"]),
-    ("allowed after a no", [*ONE, asked("rejected"), asked("allowed")], ["c cancelled"]),
-    ("asked again after a no", [*ONE, asked("rejected"), asked(), asked("allowed")], ["c approved"]),
+    ("allowed after a no", [*ONE, asked("rejected"), asked("allowed")], ["c approved"]),
+    ("asked again after the question was withdrawn", [*ONE, asked(), asked("cancelled"), asked(), asked("allowed")],
+     ["c approved"]),
     ("allowed after the question was withdrawn", [*ONE, asked(), asked("cancelled"), asked("allowed")],
      ["c cancelled"]),
     ("allowed twice", [*ONE, asked("allowed"), asked("allowed")], ["c approved"]),
@@ -169,6 +171,13 @@ def test_an_approval_is_of_the_arguments_that_it_was_asked_for() -> None:
         assert one.approval is not None
         assert (one.approval.outcome, one.state) == (outcome, state)
         assert (one.approval.by, one.approval.reason, one.approval.seq) == ("me", "fine", 2)
+
+
+def test_an_approval_that_does_not_say_of_what_allows_nothing_here() -> None:
+    allowed = Draft(type="tool/approval", data={"call_id": "c", "outcome": "allowed"})
+    assert [told(one) for one in calls([*ONE, allowed])] == ["c prepared"]
+    foreign = Draft(type="tool/approval", data=allowed.data, origin=4)
+    assert [told(one) for one in calls([*ONE, foreign])] == ["c approved"]
 
 
 @pytest.mark.parametrize(

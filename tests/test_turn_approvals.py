@@ -21,6 +21,7 @@ OTHER = arguments_digest({"path": "other.py"})
         ([("asked", {})], "nobody has answered yet"),
         ([("asked", {}), ("rejected", {"reason": "too risky"})], r"rejected \(too risky\)"),
         ([("allowed", {}), ("cancelled", {})], "taken back"),
+        ([("asked", {}), ("cancelled", {}), ("allowed", {})], "taken back"),
         ([("unavailable", {})], "nobody could be asked"),
         ([("allowed", {"digest": OTHER})], "other arguments"),
         ([("allowed", {"expires": 1_000_000})], "time for which"),
@@ -44,7 +45,13 @@ def test_a_call_that_is_not_allowed_as_it_stands_does_not_run(tmp_path: Path, sa
 
 @pytest.mark.parametrize(
     "said",
-    [[], [("allowed", {})], [("asked", {}), ("allowed", {"expires": 1_000_001})], [("rejected", {}), ("allowed", {})]],
+    [
+        [],
+        [("allowed", {})],
+        [("asked", {}), ("allowed", {"expires": 1_000_001})],
+        [("rejected", {}), ("allowed", {})],
+        [("asked", {}), ("cancelled", {}), ("asked", {}), ("allowed", {})],
+    ],
 )
 def test_a_call_that_is_allowed_or_of_which_nobody_was_asked_runs(tmp_path: Path, said: list[Any]):
     with session_of(tmp_path) as session, session.turn("hi") as turn, turn.step() as step:

@@ -83,6 +83,18 @@ def _plain(arguments: Arguments) -> Any:
         return arguments  # an object that no log can hold as one
 
 
+def counts(said: str, before: str | None) -> bool:
+    """Whether a word about a call takes the place of the one before it.
+
+    The last word counts, but where a question was taken back only a new question opens it again: an answer to the old
+    one came too late.
+
+    Args:
+        said, before: outcomes of tool/approvals; None = nothing was said before.
+    """
+    return before != "cancelled" or said in ("asked", "rejected", "cancelled")
+
+
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
     """How an unknown outcome was settled: the tool/reconciled, what it says, by whom, on what evidence."""
@@ -132,7 +144,7 @@ class Approval:
     Attributes:
         seq: of the tool/approval.
         outcome: as it was said, or `expired`: it was allowed, and the time for it is over; or `unbound`: it was
-            allowed with other arguments than the call has.
+            allowed with other arguments than the call has, or (but for a foreign log) without saying which.
         by, reason: who said so, and why, where it is known.
         expires: Unix milliseconds after which an `allowed` no longer counts.
     """

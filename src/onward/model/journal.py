@@ -22,6 +22,7 @@ from onward.model.call import (
     Reconciliation,
     State,
     arguments_digest,
+    counts,
 )
 from onward.model.canonical import same_json
 from onward.model.data import ToolApproval, ToolCallStarted, ToolReconciled, ToolResultData
@@ -101,7 +102,7 @@ class _Draft:
     advertised: tuple[int, int] | None
     complete: bool = True
     starts: list[_Start] = field(default_factory=list)
-    approvals: list[tuple[int, ToolApproval]] = field(default_factory=list)
+    approvals: list[tuple[Event, ToolApproval]] = field(default_factory=list)
     result: _Result | None = None
     edits: list[int] = field(default_factory=list)
     late: list[_Result] = field(default_factory=list)
@@ -184,26 +185,25 @@ class _Draft:
         return "failed" if answer.is_error else "succeeded"
 
     def _approval(self, now: int | None) -> Approval | None:
-        """The last word. After a no, a yes counts only when somebody asked again."""
-        last: tuple[int, ToolApproval] | None = None
-        for seq, said in self.approvals:
-            if last is None or said.outcome == "asked" or last[1].outcome not in ("rejected", "cancelled"):
-                last = seq, said
+        last: tuple[Event, ToolApproval] | None = None
+        for event, said in self.approvals:
+            if counts(said.outcome, None if last is None else last[1].outcome):
+                last = event, said
         if last is None:
             return None
-        seq, said = last
+        event, said = last
         outcome: Any = said.outcome
         expires = given(said.expires)
-        if outcome == "allowed" and not self._bound(said):
+        if outcome == "allowed" and not self._bound(event, said):
             outcome = "unbound"
         elif outcome == "allowed" and expires is not None and now is not None and now >= expires:
             outcome = "expired"
-        return Approval(seq, outcome, given(said.by), given(said.reason), expires)
+        return Approval(event.seq, outcome, given(said.by), given(said.reason), expires)
 
-    def _bound(self, said: ToolApproval) -> bool:
-        """Whether an approval is of the arguments that the call has, as far as it says of which it is."""
+    def _bound(self, event: Event, said: ToolApproval) -> bool:
+        """Whether an approval is of the arguments that the call has."""
         if said.arguments_digest is UNSET:
-            return True
+            return event.origin is not UNSET  # other programs do not say
         return self.arguments is not None and said.arguments_digest == arguments_digest(self.arguments)
 
     def _conflict(self) -> str | None:
@@ -309,7 +309,7 @@ class _Fold:
         if call is None:
             call = self._unanswered(data.call_id) or self._last(data.call_id)
         if call is not None:
-            call.approvals.append((event.seq, data))
+            call.approvals.append((event, data))
 
     def answered(self, event: Event, data: ToolResultData, content: Any) -> None:
         result = _Result(event.seq, data, content)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from onward.model.call import counts
 from onward.model.event import Event, SurfaceOp
 from onward.model.partial import arguments_of
 from onward.model.turns import CUT_OFF_STOPS
@@ -24,7 +25,7 @@ class Standing:
         starts: seqs of its tool/calls, oldest first.
         key: the idempotency key that its first attempt was handed.
         answered: it has its result.
-        approval: data of the last tool/approval of it.
+        approval: data of the last tool/approval of it that counts.
     """
 
     call: Advertised
@@ -80,7 +81,7 @@ class StepFold:
                     standing.key = standing.key or data.get("key")
             case "tool/approval":
                 standing = self._named(data)
-                if standing is not None:
+                if standing is not None and counts(data["outcome"], (standing.approval or {}).get("outcome")):
                     standing.approval = data
             case "tool/result" if not isinstance(event.surface, SurfaceOp) and not data.get("late"):
                 standing = self._answered(data)
