@@ -144,7 +144,15 @@ def rows(big: Path, warm: Path, sized: dict[int, Path]) -> list[Row]:
             "turn",
             "A turn of two model calls with a round of two tool calls",
             TURN,
-            (Case(ONWARD, "onward_cases:turns", 'sync="barrier"; model and tools take no time', {"count": 200}),),
+            (
+                Case(ONWARD, "onward_cases:turns", 'sync="barrier"; model and tools take no time', {"count": 200}),
+                Case(
+                    "Onward, 2,000 nodes",
+                    "onward_cases:turns",
+                    "the same, with 2,000 nodes on the surface before the first turn",
+                    {"count": 200, "surface": 2_000},
+                ),
+            ),
         ),
         Row(
             "import",

@@ -19,7 +19,7 @@ from typing import Any
 
 import startup
 from baselines import FILES, serial_and_parallel
-from onward import APPEND, Draft, Session, Store
+from onward import APPEND, Draft, Message, Model, Session, Store, Text, ToolCall
 from onward.log.protocol import Sync
 from sample import Skip, message, summary, text, timed
 
@@ -188,54 +188,36 @@ class Syncs:
         return counted
 
 
-def _say(type_: str, data: dict[str, Any], shown: bool = False, **fields: Any) -> Draft:
-    return Draft(type=type_, data=data, surface=APPEND if shown else None, **fields)
-
-
-def _request(session: Session) -> Draft:
-    model = {"provider": "example", "name": "example-large"}
-    return _say("request/header", {"model": model, "leaf": session.leaf, "converter": "plain"})
+TOOL = {"name": "read", "description": "Read a file.", "parameters": {"type": "object", "properties": {"path": {}}}}
 
 
 def _turn(session: Session, number: int) -> None:
-    """A turn of two model calls with a round of two tool calls, synced where the design's section 3 asks for it."""
-    session.append(_say("turn/start", {}))
-    session.append(said(number))
-    session.append(_say("step/start", {"step": 1}))
-    session.append(_request(session))
-    session.sync()
-    calls = [
-        {"type": "tool_call", "call_id": f"c{number}-{n}", "name": "read", "arguments": {"path": "a.py"}}
-        for n in (0, 1)
-    ]
-    blocks = [{"type": "text", "text": text(number)}, *calls]
-    said_so = {"message": {"role": "assistant", "blocks": blocks}}
-    (reply,) = session.append(_say("assistant/message", said_so, shown=True))
-    started = []
-    for index, call in enumerate(calls, start=1):
-        data = {key: call[key] for key in ("call_id", "name", "arguments")}
-        data |= {"advertised": [reply.seq, index], "effect": "read"}
-        started += session.append(_say("tool/call", data))
-    session.sync()
-    for call, event in zip(calls, started, strict=True):
-        content = [{"type": "text", "text": text(number)}]
-        data = {"call_id": call["call_id"], "content": content, "name": "read", "call": event.seq}
-        session.append(_say("tool/result", data, shown=True))
-    session.append(_say("step/end", {"step": 1}))
-    session.append(_say("step/start", {"step": 2}))
-    session.append(_request(session))
-    session.sync()
-    last = {"role": "assistant", "blocks": [{"type": "text", "text": text(number)}]}
-    session.append(_say("assistant/message", {"message": last}, shown=True))
-    session.append(_say("step/end", {"step": 2}))
-    session.append(_say("turn/end", {"reason": "completed"}))
-    session.sync()
+    """A turn of two model calls with a round of two tool calls, through the protocol that programs use."""
+    from onward.running.records import Start
+
+    model = Model("example", "example-large")
+    with session.turn(Message("user", [Text(text(number))])) as turn:
+        with turn.step() as step:
+            step.request(model=model, tools=[TOOL])
+            calls = [ToolCall(f"c{number}-{n}", "read", {"path": "a.py"}) for n in (0, 1)]
+            reply = step.reply(Message("assistant", [Text(text(number)), *calls]))
+            for started in step.start(*[Start(call, "read") for call in reply.calls]):
+                step.finish(started, text(number))
+        with turn.step() as step:
+            step.request(model=model, tools=[TOOL])
+            step.reply(text(number))
 
 
-def turns(work: Path, count: int) -> dict[str, float]:
-    """Whole turns: `syncs` a turn, `cpu_ms` of this process a turn without its syncs, and the duration `us`."""
+def turns(work: Path, count: int, surface: int = 0) -> dict[str, float]:
+    """Whole turns: `syncs` a turn, `cpu_ms` of this process a turn without its syncs, and the duration `us`.
+
+    Args:
+        surface: messages that the session has before the first of them.
+    """
     counted = Syncs()
     with closing(open_store(work, "barrier")) as store, closing(store.create(cwd=str(work))) as session:
+        for number in range(surface):
+            session.append(said(number))
         for number in range(20):
             _turn(session, number)
         taken, cpu, syncs = [], [], []

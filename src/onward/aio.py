@@ -9,14 +9,18 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from onward.context.projection import Projection
 from onward.log.catalogue import Row
 from onward.log.door import Drafts
 from onward.model.event import Draft, Event
+from onward.model.messages import Message
 from onward.session import Session
 from onward.store import Store
+
+if TYPE_CHECKING:
+    from onward.running.aio import AsyncTurn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +59,19 @@ class AsyncSession:
         if self._always:
             return await asyncio.to_thread(self.sync_session.append_batch, drafts, expect_leaf=expect_leaf)
         return self.sync_session.append_batch(drafts, expect_leaf=expect_leaf)
+
+    def turn(
+        self,
+        content: str | Message | None = None,
+        *,
+        source: str = "user",
+        run: str | None = None,
+        resumes: int | None = None,
+    ) -> AsyncTurn:
+        """See `Session.turn`: `async with session.turn("Fix it") as turn`."""
+        from onward.running.aio import AsyncTurn
+
+        return AsyncTurn(self.sync_session.turn(content, source=source, run=run, resumes=resumes), self._always)
 
     async def sync(self) -> None:
         """See `Session.sync`. Concurrent sessions sync in parallel."""

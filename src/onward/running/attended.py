@@ -208,6 +208,8 @@ class Attended(Host):
             target: `steer` between two requests of a turn; `follow-up` where a turn begins, which takes both.
             branch: where the messages go; None = main.
         """
+        if "input/queued" not in self.state.facts:
+            return []
         from onward.running.queue import consuming
 
         with self.log.still():

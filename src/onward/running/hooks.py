@@ -135,6 +135,9 @@ class Outcome:
     failures: tuple[HookFailure, ...] = ()
 
 
+_NOTHING = Outcome()
+
+
 @dataclass(frozen=True, slots=True)
 class _Registered:
     hook: Hook
@@ -215,6 +218,8 @@ class Hooks:
         Raises:
             StorageFailed, LeaseLost: a failure could not be logged because the session cannot be written.
         """
+        if not self.has(moment.point):
+            return _NOTHING
         answers = _Answers(moment)
         for registered in self._at(moment.point):
             try:
@@ -235,6 +240,10 @@ class Hooks:
             except Exception as error:  # noqa: BLE001 - whatever a hook raises is contained
                 answers.fail(registered, error, await to_thread(_log, moment, registered, error))
         return answers.outcome()
+
+    def has(self, point: Point) -> bool:
+        """Whether a hook is registered for a point."""
+        return point in self._own or (self._parent is not None and self._parent.has(point))
 
     def _at(self, point: Point) -> Iterator[_Registered]:
         if self._parent is not None:

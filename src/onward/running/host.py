@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from onward.log.door import Drafts
+from msgspec import UNSET
+
+from onward.log.door import Drafts, Item
 from onward.model.event import Draft, Event
 from onward.reading import View
 from onward.running.shown import Shown
@@ -48,3 +51,17 @@ class Host(View, ABC):
     def shown(self) -> Shown:
         """What the model sees of the branch that a turn runs on, kept from one request to the next."""
         return Shown(self.read)
+
+    @cached_property
+    def numbers(self) -> dict[int, int]:
+        """The numbers of the turns and steps that were begun here, by the seqs of their starts."""
+        return {}
+
+    def noticed(self, drafts: Sequence[Item], events: Sequence[Event]) -> None:
+        """Remember of nodes that were just appended what the next request would have to read."""
+        for item, event in zip(drafts, events, strict=True):
+            if event.type in ("turn/start", "step/start"):
+                self.numbers[event.seq] = event.data[event.type.partition("/")[0]]
+            elif event.surface is not UNSET and isinstance(item, Draft) and event.data == item.data:
+                # Equal: nothing of it went to a blob. The event's data is a copy that nobody else changes.
+                self.shown.learn(event, event.data)

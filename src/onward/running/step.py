@@ -406,10 +406,10 @@ class Step:
             # Whatever interrupts between here and the last line leaves the fold unknown; then the log is read again.
             known, self._fold = self._fold, None
             made: list[Item] = []
+            fold: StepFold | None = None
 
             def make(base: int) -> Sequence[Item]:
-                nonlocal known
-                fold = None
+                nonlocal known, fold
                 if not self._left and self._turn.is_open:
                     known = fold = StepFold(self._turn.step_events(self.number)) if known is None else known
                 made[:] = plan(fold)
@@ -420,12 +420,13 @@ class Step:
             except Exception:
                 self._fold = known
                 raise
-            if known is not None:
+            if fold is not None:
                 for item, event in zip(made, events, strict=True):
                     # Arguments as they were handed in, not as references to blobs.
                     if event.type == "assistant/message" and isinstance(item, Draft):
                         event = msgspec.structs.replace(event, data=item.data)
-                    known.apply(event)
+                    fold.apply(event)
+                self._turn.noticed(made, events)
             self._fold = known
             return events
 

@@ -60,6 +60,8 @@ class Turn:
         self._injected: list[Draft] = []
         self._taken: list[Draft] = []
         self._before: list[Draft] = []
+        self._begun: list[Draft] = []
+        self._open_at: int | None = None  # a leaf at which the turn is known to be open; what is behind a node stays
         self._end: Event | None = None
         self.asking = Asking(self)
 
@@ -106,8 +108,10 @@ class Turn:
             with self.host.log.still():
                 self._before = self._admitted()
                 ensure_ready(self.host)
-                self.seq = self.host.append_batch(self._beginning)[0].seq
+                events = self.host.append_batch(self._beginning)
+                self.seq = events[0].seq
                 self.forget_inputs()
+                self.noticed(self._begun, events)
         except Exception:
             raise
         except BaseException as error:
@@ -133,7 +137,8 @@ class Turn:
         if self._said is not None:
             said = {"message": self._said, "source": self._source}
             drafts.append(self.draft("user/message", said, surface=APPEND))
-        return [*drafts, *self.take_injected()]
+        self._begun = [*drafts, *self.take_injected()]
+        return self._begun
 
     def _run_of(self, resumes: int | None) -> str:
         """The run's id: as it was given, that of the turn which is resumed, or a new one."""
@@ -275,15 +280,25 @@ class Turn:
                 self.seq = seq
         return []
 
+    @property
+    def over(self) -> bool:
+        """Whether it was ended here."""
+        return self._end is not None
+
     # --- for steps ----------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
         """Whether the log has the turn open at the end of its branch."""
         state = self.host.state
-        if self.seq is None or self.branch not in state.branches.leaves:
+        leaf = state.branches.leaves.get(self.branch)
+        if self.seq is None or leaf is None:
             return False
-        return state.open_brackets(state.leaf(self.branch)).get("turn") == self.seq
+        if leaf != self._open_at:
+            if state.open_brackets(leaf).get("turn") != self.seq:
+                return False
+            self._open_at = leaf
+        return True
 
     def check_open(self) -> None:
         """Raise Refused unless the turn is open."""
@@ -313,7 +328,18 @@ class Turn:
     def step_end(self) -> list[Draft]:
         """The end of the step that is open in the log, if one is."""
         seq = self._open_step()
-        return [] if seq is None else [self.draft("step/end", {"step": self.host.event(seq).data.get("step")})]
+        if seq is None:
+            return []
+        number = self.host.numbers.get(seq)
+        number = self.host.event(seq).data.get("step") if number is None else number
+        return [self.draft("step/end", {"step": number})]
+
+    def noticed(self, items: Sequence[Item], events: Sequence[Event]) -> None:
+        """Nodes were appended by the turn or its step while it was open."""
+        self.host.noticed(items, events)
+        leaf = self.host.state.branches.leaves.get(self.branch)
+        if any(event.seq == leaf for event in events):
+            self._open_at = leaf
 
     def take_injected(self) -> list[Draft]:
         """What waits to be put before the model; it is the caller's until `forget_inputs` or `give_back_inputs`."""
