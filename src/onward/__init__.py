@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from onward.model.messages import Image, Message, Model, Reasoning, Text, ToolCall, Usage
     from onward.reading import View
     from onward.running.hooks import Hooks, Inject, Moment, Veto
+    from onward.running.records import Start
     from onward.session import Session
     from onward.store import Store
 
@@ -49,6 +50,7 @@ _PLACES = {
     "Inject": "onward.running.hooks",
     "Moment": "onward.running.hooks",
     "Veto": "onward.running.hooks",
+    "Start": "onward.running.records",
     "Session": "onward.session",
     "Store": "onward.store",
 }
@@ -68,6 +70,7 @@ __all__ = [
     "OnwardError",
     "Reasoning",
     "Session",
+    "Start",
     "Store",
     "Text",
     "ToolCall",
