@@ -67,7 +67,7 @@ def _word(event: Event) -> str:
 
 
 def test_what_is_open_is_closed_once_and_a_second_resume_adds_nothing(tmp_path: Path):
-    interrupted(tmp_path, *TWO_CALLS, called("b", (4, 1)))
+    interrupted(tmp_path, *TWO_CALLS, called("b", (4, 1), "rm"))
     with Store(tmp_path) as store, store.open("s") as session:
         answer = session.resume()
         assert tail(session, 6) == [
@@ -239,7 +239,7 @@ def test_the_lock_decides_also_before_the_new_writer_has_written(tmp_path: Path)
 
 
 def test_a_dry_run_says_what_a_resume_then_does(tmp_path: Path):
-    interrupted(tmp_path, *TWO_CALLS, called("b", (4, 1)))
+    interrupted(tmp_path, *TWO_CALLS, called("b", (4, 1), "rm"))
     before = log_of(tmp_path).read_bytes()
     with Store(tmp_path) as store, store.open("s", write=False) as session:
         said = session.resume(dry_run=True)

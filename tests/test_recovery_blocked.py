@@ -187,6 +187,14 @@ def _moved_directory(case: Case) -> None:
     case.bindings["workspace"] = str(inner)
 
 
+def _conflict(case: Case) -> None:
+    case.edit("tool/call", lambda data: data.update(name="remove"))
+
+
+def _unasked(case: Case) -> None:
+    case.write(called("q", None, "write"))
+
+
 def _unknown(case: Case) -> None:
     case.known = ()
 
@@ -206,6 +214,8 @@ REASONS: dict[str, tuple[Callable[[Case], None], str]] = {
     "directory gone": (_directory_gone, "WORKSPACE_BINDING"),
     "other repository": (_other_repository, "WORKSPACE_BINDING"),
     "moved directory": (_moved_directory, "WORKSPACE_BINDING"),
+    "journal conflict": (_conflict, "JOURNAL_CONFLICT"),
+    "journal unknown": (_unasked, "JOURNAL_UNKNOWN"),
     "unknown type": (_unknown, "UNKNOWN_TYPE"),
 }
 
@@ -263,7 +273,7 @@ def test_all_reasons_at_once_come_in_the_order_in_which_they_are_looked_at(tmp_p
             change(case)
     assert [reason.code for reason in case.resume().reasons] == [
         "SCHEMA", "GRAPH", "BRANCH_MOVED", "SURFACE_DIGEST", "TOOLSET", "PERMISSION", "MODEL_SETTINGS",
-        "MESSAGE_PAIRING", "BLOB_MISSING", "WORKSPACE_BINDING", "UNKNOWN_TYPE",
+        "MESSAGE_PAIRING", "BLOB_MISSING", "WORKSPACE_BINDING", "JOURNAL_CONFLICT", "JOURNAL_UNKNOWN", "UNKNOWN_TYPE",
     ]  # fmt: skip
 
 
@@ -330,7 +340,7 @@ def test_what_the_run_itself_logged_after_its_checkpoint_is_no_change(tmp_path: 
         session.append(B("T", turn=1, run="r1"), user("go"), B("S"))
         session.checkpoint("init", "reason")
         session.append(
-            assistant("", ("a", "read")), called("a", (4, 0)), result("a"), B("s"), B("S"), assistant("more")
+            assistant("", ("a", "read")), called("a", (5, 0), "read"), result("a"), B("s"), B("S"), assistant("more")
         )
     with Store(tmp_path / "two", user="me") as store, store.open("s") as session:
         assert session.resume().state == "repaired"

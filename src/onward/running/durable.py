@@ -23,6 +23,7 @@ class Durable(Host):
         *,
         dry_run: bool = False,
         known: Iterable[str] = (),
+        branch: str | None = None,
         checkpoint: int | None = None,
         accept: str | None = None,
         discard: bool = False,
@@ -37,19 +38,20 @@ class Durable(Host):
             bindings: what the program has now; what it leaves out is not compared.
             dry_run: say what would be done; not one byte is written. Also for a session opened to read.
             known: event types that the program knows, besides the vocabulary.
+            branch: the branch to go on with, which becomes the active one; default: the active one.
             checkpoint: seq of the run's checkpoint to go on from; default: the newest. An older one is never chosen
                 by itself.
             accept: leave the run as it is and go on from the last completed turn before it, on a new branch of this
                 name, which becomes the active one. The run can be resumed later on its own branch.
             discard: give the run up; it cannot be resumed any more.
-            settle: called with the open turn when nothing blocks it and before it is closed; may append what became
-                of its calls.
+            settle: called when nothing blocks an open turn and before it is closed, with its calls that have no answer
+                and the decision about each; may append what became of them.
 
         Returns:
             What was found and done; `run` and `resumes` are for the next turn.
 
         Raises:
-            NotFound: the session is another tenant's, user's or agent's; or no such checkpoint.
+            NotFound: the session is another tenant's, user's or agent's; or no such branch or checkpoint.
             Locked: a dry run without the lock, and another process has it.
             Refused: there is no run to accept or discard; the branch exists already.
             ReadOnly, StorageFailed, LeaseLost: as for `append`.
@@ -61,6 +63,7 @@ class Durable(Host):
             bindings,
             dry_run=dry_run,
             known=known,
+            branch=branch,
             checkpoint=checkpoint,
             accept=accept,
             discard=discard,

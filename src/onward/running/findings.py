@@ -6,19 +6,23 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from onward.errors import BlobMissing
+from onward.log.calls import journal_nodes
 from onward.log.references import walk
+from onward.model.call import Call
 from onward.model.checkpoint import Bindings, Findings, Saved, Unpaired, Workspace, kept
 from onward.model.data import Checkpoint, Reason
+from onward.model.decisions import JOURNAL_CONFLICT, Decision, decide, evidence_of
 from onward.model.digests import surface_digest
 from onward.model.event import Event
+from onward.model.journal import journal
 from onward.model.partial import arguments_of
 from onward.model.recovery import Unfinished, is_closer
-from onward.model.repair import closers
+from onward.model.repair import OUTCOME_UNKNOWN, closers
 from onward.model.state import BRACKETS, State
 from onward.model.tree import NONE
 from onward.model.turns import CUT_OFF_STOPS
@@ -125,12 +129,64 @@ def checkpoints(view: View, run: str | None = None) -> list[Saved]:
     ]
 
 
+class Pending(NamedTuple):
+    """A call of an interrupted run whose outcome nobody knows or that has none, and what the decision table says."""
+
+    call: Call
+    decision: Decision
+
+
+def calls_of_run(view: View, turn: LastTurn, *, stale_before: int) -> list[Call]:
+    """The tool journal of a run: the calls that its turns on this path asked for or started."""
+    chain, first = view.log.chain, min(starts_of_run(view, turn))
+    calls = journal(
+        journal_nodes(chain, view.state.path(turn.leaf)),
+        owner=lambda seq: chain.owner(seq).session,
+        first_own=first_own(view),
+        stale_before=stale_before,
+        now=view.log.now(),
+    )
+    return [call for call in calls if call.seq >= first]
+
+
+def pending(calls: Iterable[Call]) -> list[Pending]:
+    """What is to be decided about: calls without an answer, and those whose outcome stayed unknown."""
+    out: list[Pending] = []
+    for call in calls:
+        if call.result is None and call.state != "reconciled":
+            out.append(Pending(call, decide(evidence_of(call, writing=True))))
+        elif call.state == "unknown" and call.effect != "read":
+            out.append(Pending(call, _UNSETTLED))
+    return out
+
+
+_UNSETTLED = Decision("ask", OUTCOME_UNKNOWN, "its outcome is unknown, and nobody has settled it")
+
+
+def _conflicts(calls: Iterable[Call]) -> Iterator[Reason]:
+    for call in calls:
+        name = f"the call {call.call_id!r} of {call.name!r}"
+        if decide(evidence_of(call, writing=True)).action == "blocked":
+            yield Reason(JOURNAL_CONFLICT, f"{name}: {call.conflict}")
+        elif call.advertised is None and call.result is None:
+            yield Reason("JOURNAL_UNKNOWN", f"{name} was started by event {call.seq}, and nothing asks for it")
+
+
 def look(
-    view: View, turn: LastTurn, saved: Saved | None, bindings: Bindings, known: Iterable[str], *, chosen: bool = False
+    view: View,
+    turn: LastTurn,
+    saved: Saved | None,
+    bindings: Bindings,
+    *,
+    calls: Sequence[Call],
+    known: Iterable[str],
+    chosen: bool = False,
 ) -> Findings:
     """Everything that validation compares with a checkpoint, and what counts without one.
 
     Args:
+        calls: of the run.
+        known: event types that the program knows.
         chosen: a person chose this checkpoint, so there may be newer ones.
     """
     state = view.state
@@ -141,6 +197,7 @@ def look(
         "branch": turn.branch,
         "branches": frozenset(state.branches.leaves),
         "blobs": _missing(view, [*needed.values(), *([] if saved is None else [view.log.chain.stored(saved.seq)])]),
+        "conflicts": list(_conflicts(calls)),
         "unknown": unknown(state, known),
         "recorded": _recorded(view, turn, saved),
     }

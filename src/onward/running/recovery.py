@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from onward.errors import Blocked, Locked, NotFound, ReadOnly, Refused, Usage
@@ -17,7 +17,7 @@ from onward.model.tree import NONE
 from onward.model.turns import infer_turns
 from onward.reading import View
 from onward.running import findings
-from onward.running.findings import LastTurn
+from onward.running.findings import LastTurn, Pending
 
 State = Literal["ready", "repaired", "blocked"]
 
@@ -33,6 +33,7 @@ class Recovery:
         closed: seqs of the events that closed what was open; of a dry run those that they would get.
         run: the run that can go on, if any; give it to `Session.turn`.
         resumes: seq of the turn/start that its next turn goes on with.
+        calls: those of the run without an answer or with an unknown outcome, as they were before anything was closed.
         checkpoint: what the run goes on from, if it made any.
         turn: the turn that was interrupted, or the last one.
         left: branches with an open turn that stay as they are, each with its reasons.
@@ -46,13 +47,15 @@ class Recovery:
     closed: tuple[int, ...] = ()
     run: str | None = None
     resumes: int | None = None
+    calls: tuple[Pending, ...] = ()
     checkpoint: Saved | None = None
     turn: LastTurn | None = None
     left: tuple[tuple[str, tuple[Reason, ...]], ...] = ()
     next: str = ""
 
 
-Settle = Callable[[LastTurn], None]
+Settle = Callable[[Sequence[Pending]], None]
+"""Settles calls of an open turn: appends to it what became of them."""
 
 
 def ensure_ready(session: View, bindings: Bindings | None = None, *, known: Iterable[str] = ()) -> None:
@@ -91,6 +94,7 @@ def resume(
     *,
     dry_run: bool = False,
     known: Iterable[str] = (),
+    branch: str | None = None,
     checkpoint: int | None = None,
     accept: str | None = None,
     discard: bool = False,
@@ -106,7 +110,7 @@ def resume(
             raise ReadOnly("the session was opened to read", session=session.id, hint="open it to write")
         if session.log.backend.held(session.id):
             raise Locked("another writer holds the session; what is open there may be running", session=session.id)
-    attempt = _Attempt(session, bindings, frozenset(known), checkpoint, dry_run)
+    attempt = _Attempt(session, bindings, frozenset(known), branch, checkpoint, dry_run)
     if discard:
         return attempt.discard()
     if accept is not None:
@@ -120,6 +124,7 @@ class _Judged:
 
     turn: LastTurn
     saved: Saved | None
+    calls: Sequence[Pending]
     reasons: tuple[Reason, ...]
 
 
@@ -127,12 +132,19 @@ class _Attempt:
     """One recovery of one session."""
 
     def __init__(
-        self, session: View, bindings: Bindings, known: frozenset[str], checkpoint: int | None, dry_run: bool
+        self,
+        session: View,
+        bindings: Bindings,
+        known: frozenset[str],
+        branch: str | None,
+        checkpoint: int | None,
+        dry_run: bool,
     ) -> None:
         self._session = session
         self._log = session.log
         self._bindings = bindings
         self._known = known
+        self._branch = branch
         self._chosen = checkpoint
         self._dry_run = dry_run
         # Without the lock it has been made sure that nobody else has it.
@@ -149,9 +161,10 @@ class _Attempt:
                 return self._block(branch, judged, reasons)
         if settle is not None and not self._dry_run and judged is not None and judged.turn.end is None:
             self._close(branch, None)
-            settle(judged.turn)
+            settle(judged.calls)
         with self._log.still():
-            return self._close(branch, self._judge(branch))
+            answer = self._close(branch, self._judge(branch))
+        return answer if judged is None else replace(answer, calls=tuple(judged.calls))
 
     def discard(self) -> Recovery:
         with self._log.still():
@@ -200,7 +213,10 @@ class _Attempt:
     # --- judging ------------------------------------------------------------------------------------------------
 
     def _active(self) -> str:
-        """The active branch, as it was before a recovery that did not come to its end."""
+        """The branch to go on with: the active one, as it was before a recovery that did not come to its end."""
+        if self._branch is not None:
+            self._session.state.leaf(self._branch)
+            return self._branch
         state, end = self._session.state, self._session.state.next_seq
         finished = max((state.facts[type_][-1] for type_ in _FINISHING if type_ in state.facts), default=NONE)
         while (node := state.tree.node_before(end)) > finished and is_closer(self._log.chain.stored(node)):
@@ -221,9 +237,17 @@ class _Attempt:
         if turn is None or not (turn.resumable or (turn.end is None and turn.stale)):
             return None
         saved = self._checkpoint(turn)
-        chosen = self._chosen is not None
-        found = findings.look(self._session, turn, saved, self._bindings, self._known, chosen=chosen)
-        return _Judged(turn, saved, validate(saved, self._bindings, found))
+        calls = findings.calls_of_run(self._session, turn, stale_before=self._stale_before)
+        found = findings.look(
+            self._session,
+            turn,
+            saved,
+            self._bindings,
+            calls=calls,
+            known=self._known,
+            chosen=self._chosen is not None,
+        )
+        return _Judged(turn, saved, findings.pending(calls), validate(saved, self._bindings, found))
 
     def _checkpoint(self, turn: LastTurn) -> Saved | None:
         """The newest checkpoint of a run, wherever it stood; never an older one by itself."""
@@ -275,6 +299,7 @@ class _Attempt:
             reasons=reasons,
             run=None if judged is None else judged.turn.run,
             resumes=None if judged is None else judged.turn.start.seq,
+            calls=() if judged is None else tuple(judged.calls),
             checkpoint=None if judged is None else judged.saved,
             turn=None if judged is None else judged.turn,
             next="put right what the reasons name and resume again; or go on without the run on a new branch (--accept"
