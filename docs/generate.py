@@ -34,6 +34,9 @@ DOCUMENTS = {
     "move": '{"session","branch","leaf"}',
     "label": '{"session","seq","label"}',
     "title": '{"session","title"}',
+    "resume": '{"session","state","reasons":[{"code","text","expected","found"}],"closed":[seq…],'
+    '"calls":[{"call_id","tool","effect","decision","text","seq","started","arguments","evidence"}],"stale":[…],"next",'
+    '"branch","run","resumes","checkpoint","turn","step","prompt","left":{branch:[reason…]}}',
     "queue": '{"session","input","state"}',
     "delete": '{"session","trash"}',
     "purge": '{"purged":[session…]}',
@@ -57,6 +60,10 @@ NOTES = {
     "with counts, usage, file, `spawned_by` (`{session, seq, depth}`: the call that started this session as a "
     "sub-agent, or null), `spawns` (the sub-agents' sessions that this one started, oldest first) and `queued` "
     "(`{input, target, time, text}` of each input that waits).",
+    "resume": "`state` is ready (nothing had to be closed), repaired, blocked or locked; blocked and locked exit with 5. "
+    "`closed` has the seqs of what ended the open turns, of a dry run those that it would get. `decision` is what the "
+    "decision table says of a call before anything was closed. `resumes` is the turn/start that the next turn of `run` "
+    "goes on with. `left` names other branches whose run is blocked. `stale` is empty: sources are not looked at yet.",
     "queue": "`input` is the id of the input, `state` queued or cancelled.",
     "context": "`surface` lists the nodes in order. A plain message is `{role, blocks}`; `repairs` is empty for "
     "`plain`. For `anthropic` the system prompt stands apart, in `system`. A row of the manifest is of the `nodes` "

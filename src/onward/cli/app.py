@@ -28,6 +28,7 @@ COMMANDS = {
     "move": "changing:move",
     "label": "changing:label",
     "title": "changing:title",
+    "resume": "resuming:resume",
     "queue": "queueing:queue",
     "delete": "changing:delete",
     "purge": "changing:purge",
