@@ -60,7 +60,7 @@ NOTES = {
     "with counts, usage, file, `spawned_by` (`{session, seq, depth}`: the call that started this session as a "
     "sub-agent, or null), `spawns` (the sub-agents' sessions that this one started, oldest first) and `queued` "
     "(`{input, target, time, text}` of each input that waits).",
-    "resume": "`state` is ready (nothing had to be closed), repaired, blocked or locked; blocked and locked exit with 5. "
+    "resume": "`state` is ready (nothing had to be closed), repaired, blocked or locked; the last two exit with 5. "
     "`closed` has the seqs of what ended the open turns, of a dry run those that it would get. `decision` is what the "
     "decision table says of a call before anything was closed. `resumes` is the turn/start that the next turn of `run` "
     "goes on with. `left` names other branches whose run is blocked. `stale` is empty: sources are not looked at yet.",
