@@ -184,7 +184,11 @@ def test_a_dry_run_changes_not_one_byte(home: Path, state: str, name: str, monke
         assert tree(home) == before
 
 
-def test_a_dry_run_says_what_a_resume_then_does(home: Path):
+@pytest.mark.parametrize("waiting", [0, 2])
+def test_a_dry_run_says_what_a_resume_then_does(home: Path, waiting: int):
+    with Store(home) as store:
+        for number in range(waiting):
+            store.drop("s", "title", {"title": f"{number}"})
     would = document(home, "resume", "s", "--dry-run")
     assert document(home, "resume", "s") == would
 
@@ -290,7 +294,7 @@ def test_take_over_replaces_a_process_that_hangs_and_it_writes_nothing_more(home
     assert log_of(home).read_bytes() == after
 
 
-# --- crashes while resuming ---------------------------------------------------------------------------------------------
+# --- crashes while resuming -------------------------------------------------------------------------------------------
 
 SLOW = """
     import os, sys, time

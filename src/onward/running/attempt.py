@@ -288,7 +288,8 @@ class Attempt:
         """Append a batch and sync it; of a dry run, the seqs that it would get."""
         if self._dry_run:
             opening = 0 if self._log.writer is not None and self._log.opened else 1
-            base = self._session.state.next_seq + opening
+            waiting = len(self._log.backend.inbox(self._session.id).pending())
+            base = self._session.state.next_seq + waiting + opening
             return tuple(range(base, base + len(drafts(base))))
         events: list[Event] = self._log.append(drafts)
         self._log.sync()
