@@ -128,6 +128,7 @@ def test_the_documents_on_the_page_have_the_keys_that_commands_print(tmp_path: P
         "move": ["move", session, "b", "7"],
         "label": ["label", session, "7", "x"],
         "title": ["title", session, "x"],
+        "resume": ["resume", session],
         "queue": ["queue", session, "x"],
         "export": ["export", session, "--to", "markdown", "--output", str(tmp_path / "out.md")],
         "reindex": ["reindex"],
