@@ -101,6 +101,9 @@ TABLE: list[tuple[str, list[Draft], list[str]]] = [
      ["c started @2 @3 late 4"]),
     ("a real result after a synthetic one", [*ONE, call(), answer(call=2, **UNKNOWN), answer(call=2, surface=None,
      late=True)], ["c unknown @2 → 3 late 4"]),
+    ("a late result without a tool/call", [user(), assistant("", ("c", "bash"), ("c", "bash")), answer(),
+     answer(surface=None, late=True)], ["c succeeded → 2 late 3", "c prepared"]),
+    ("a late result of what nothing is known of", [*ONE, answer(surface=None, late=True)], ["c prepared late 2"]),
     ("a second result that nobody marked", [*ONE, call(), answer(call=2), answer(call=2)],
      ["c succeeded @2 → 3 late 4"]),
     ("reconciled", [*ONE, call(), answer(call=2, **UNKNOWN), settled(2)], ["c reconciled @2 → 3"]),
@@ -140,6 +143,8 @@ TABLE: list[tuple[str, list[Draft], list[str]]] = [
     ("arguments that broke off", [user(), said("", wish("c", '{"pa'), stop="length")], []),
     ("arguments that broke off, and a result all the same", [user(), said("", wish("c", '{"pa'), stop="length"),
      answer()], ["c succeeded → 2"]),
+    ("arguments that broke off, and only a late result", [user(), said("", wish("c", '{"pa'), stop="length"),
+     answer(surface=None, late=True)], ["c prepared late 2"]),
     ("arguments that are no JSON", [user(), said("", wish("c", "not json"))], ["c prepared"]),
     ("an approval of nothing", [user(), asked("allowed", "z")], []),
 ]  # fmt: skip
@@ -199,6 +204,11 @@ def test_the_first_reconciliation_counts() -> None:
     (one,) = calls(drafts)
     assert one.reconciled is not None
     assert (one.reconciled.seq, one.reconciled.outcome, one.reconciled.by) == (4, "not-applied", "me")
+
+
+def test_what_is_known_is_not_reconciled() -> None:
+    (one,) = calls([*ONE, call(), answer(call=2, is_error=True), settled(2)])
+    assert (one.state, one.reconciled) == ("failed", None)
 
 
 def test_an_unknown_call_stays_open_until_it_is_reconciled() -> None:

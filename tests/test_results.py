@@ -110,6 +110,8 @@ def test_places_near_each_other_are_shown_once():
     first, second = search(text, "x").matches
     assert (first.offset, first.start, len(first.content)) == (0, 0, 301)
     assert (second.offset, second.start) == (702, 402)
+    first, second = search("x" + "-" * 450 + "x", "x").matches
+    assert (first.content, second.start, second.content) == ("x" + "-" * 300, 301, "-" * 150 + "x")
 
 
 @given(st.text("ab", max_size=60), st.integers(0, 5))
@@ -235,6 +237,10 @@ def test_a_call_far_back_is_found_like_one_of_the_last(store: Store, monkeypatch
             monkeypatch.setattr("onward.reading.RECENT", reach)
             texts = [session.tool_result_text(named) for named in ("old", "new", "stray")]
             assert texts == ["far", "near", "s"]
+        session.append(Draft(type="tool/result", data={**result("old", "late").data, "late": True}))
+        for reach in (1, 3, 100):
+            monkeypatch.setattr("onward.reading.RECENT", reach)
+            assert session.tool_result_text("old") == "far"
 
 
 def test_parts_that_are_no_text_are_named(store: Store):

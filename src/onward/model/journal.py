@@ -115,7 +115,7 @@ class _Draft:
 
     @property
     def touched(self) -> bool:
-        return bool(self.starts or self.result)
+        return bool(self.starts or self.result or self.late)
 
     @property
     def unknown(self) -> bool:
@@ -268,8 +268,7 @@ class _Fold:
         """The calls, without those whose arguments broke off and that nothing came of."""
         for orphan in self._orphans.values():
             # A foreign log may have a result before the message that asks for it.
-            later = (call for call in self._by_id.get(orphan.call_id, ()) if not call.touched)
-            call = next((call for call in later if call.place > orphan.place), None)
+            call = next((call for call in self._by_id.get(orphan.call_id, ()) if not call.touched), None)
             if call is None:
                 self._unasked.append(orphan)
             else:
@@ -319,18 +318,19 @@ class _Fold:
             self._by_result[event.seq] = edited
             return
         call = None if data.call is UNSET else self._by_start.get(data.call)
-        if call is None and not data.late:
-            call = self._unanswered(data.call_id)
+        if call is None:
+            call = self._last(data.call_id, touched=True) if data.late else self._unanswered(data.call_id)
         call = call or self._last(data.call_id) or self._orphans.get(data.call_id)
         if call is None:
-            call = _Draft(data.call_id, "" if data.name is UNSET else data.name, None, None)
-            self._orphans[data.call_id] = call
+            call = _Draft(data.call_id, "" if data.name is UNSET else data.name, None, None, result=result)
+            self._orphans[data.call_id] = self._by_result[event.seq] = call
+            return
         self._by_result[event.seq] = call
         if call.starts:
             # Of the attempt that it names, else of the newest.
             start = next((one for one in call.starts if one.event.seq == data.call), call.starts[-1])
             start.result = event.seq if start.result is None else start.result
-        if call.result is not None or (data.late and call.touched):
+        if call.result is not None or data.late:
             call.late.append(result)
         else:
             call.result = result
@@ -359,9 +359,9 @@ class _Fold:
     def _unanswered(self, call_id: str) -> _Draft | None:
         return _nearest([call for call in self._by_id.get(call_id, ()) if call.result is None])
 
-    def _last(self, call_id: str) -> _Draft | None:
-        same = self._by_id.get(call_id)
-        return same[-1] if same else None
+    def _last(self, call_id: str, *, touched: bool = False) -> _Draft | None:
+        same = reversed(self._by_id.get(call_id, []))
+        return next((call for call in same if call.touched or not touched), None)
 
 
 def _nearest(calls: Sequence[_Draft]) -> _Draft | None:
