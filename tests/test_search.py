@@ -273,7 +273,7 @@ def test_other_projects_are_left_out(store: Store):
 def test_no_search_is_a_syntax_error(text: str):
     with Store(backend=MemoryBackend()) as store:
         warned: list[str] = []
-        store.catalogue = Catalogue(None, warn=warned.append)
+        store.catalogue = store.upkeep.catalogue = Catalogue(None, warn=warned.append)
         with store.create(cwd="/w") as session:
             session.user("some words")
         if not text.startswith("re:") and " re:" not in text:
@@ -324,7 +324,7 @@ def test_what_another_process_appended_is_found(store: Store, tmp_path: Path):
     code = f"""
 from onward import Store
 with Store({str(tmp_path / "home")!r}, sync="never") as store:
-    store.save = lambda *_, **__: None
+    store.upkeep.save = lambda *_, **__: None
     with store.open({session!r}) as opened:
         opened.user("needle from elsewhere")
 """

@@ -679,7 +679,7 @@ def test_a_fork_that_could_not_be_made_leaves_nothing(make: Make, monkeypatch: p
         session.user("a")
         for detach in (False, True):
             with monkeypatch.context() as patch:
-                patch.setattr("onward.forking.first_lines", lambda node, ends: [user("x", branch="none")])
+                patch.setattr("onward.making.first_lines", lambda node, ends: [user("x", branch="none")])
                 with pytest.raises(Refused):
                     session.fork(id="c", detach=detach)
             session.fork(id="c", detach=detach).close()

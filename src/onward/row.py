@@ -21,7 +21,7 @@ PROMPT = 120
 
 
 def row_of(log: Log, backend: Backend) -> Row:
-    """A session as a row of the listing, as far as its own log tells: see `log.catalogue.linked`.
+    """A session as a row of the listing, as far as its own log tells: see `log.catalogue.with_links`.
 
     Raises:
         NotFound: the session is gone. Corrupt, BlobMissing: what the row is made from cannot be read.

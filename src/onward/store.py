@@ -10,18 +10,20 @@ import os
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import msgspec
 from msgspec import UNSET
 
 from onward.errors import NotFound, OnwardError, Refused, Usage
 from onward.log.backend import Backend
-from onward.log.catalogue import Catalogue, Row, Snapshot
+from onward.log.catalogue import Catalogue, Row
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
+from onward.log.scoped import Level, Scope, ScopedBackend
 from onward.model.event import FORMAT, Cut, Header, Origin, Project, Spawned, given
 from onward.project import project_of
+from onward.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from onward.log.door import Clock, Log
@@ -30,10 +32,6 @@ if TYPE_CHECKING:
     from onward.running.queue import Target
     from onward.searching import Found
     from onward.session import Session
-
-
-SNAPSHOT_EVERY = 512
-"""New events, at the least, between two snapshots."""
 
 
 def default_home() -> Path:
@@ -61,12 +59,17 @@ class Store:
         home: where the files are; None = `$ONWARD_HOME`, else the platform's data directory. Made when needed.
         tenant: whose sessions; another tenant's ids are "not found".
         user: written into new sessions; None = the name of the person who runs this.
+        agent: written into new sessions that name none; None = no agent.
+        scope: whose sessions are there: all of the tenant, those of `user`, or those of `user` and `agent`. The ids of
+            others are "not found", by every verb.
         sync: when writers sync: "barrier" (at durability points), "always", "never".
         backend: another back end, e.g. `MemoryBackend()`; then `home` is not used.
         clock: gives Unix milliseconds; for tests.
         hooks: what is called when a session is created or ended, and in the turns of every session opened here.
 
     Attributes:
+        scope: whose sessions are there.
+        upkeep: what keeps the catalogue in step with the logs, of all sessions of the tenant.
         unreadable: ids of sessions that the last listing could not read; it shows what is known of them, if anything.
     """
 
@@ -76,16 +79,22 @@ class Store:
         *,
         tenant: str = "local",
         user: str | None = None,
+        agent: str | None = None,
+        scope: Level = "tenant",
         sync: Sync = "barrier",
         backend: Backend | None = None,
         clock: Clock = now_ms,
         hooks: Hooks | None = None,
     ) -> None:
-        check_id(tenant)
+        check_id(tenant, "tenant")
         if sync not in ("never", "barrier", "always"):
             raise Usage(f"sync is never, barrier or always, not {sync!r}")
         self.tenant = tenant
         self.user = user if user is not None else _user()
+        self.agent = agent
+        if scope not in get_args(Level):
+            raise Usage(f"the scope is tenant, user or agent, not {scope!r}")
+        self.scope = Scope(scope, tenant, self.user, agent)
         self.sync = sync
         self.clock = clock
         self._hooks = hooks
@@ -96,11 +105,13 @@ class Store:
 
             # Absolute, because a program may change its directory while sessions are open.
             root = (Path(home) if home is not None else default_home()).absolute()
-            self.backend: Backend = JsonlBackend(root, tenant)
+            every: Backend = JsonlBackend(root, tenant)
             self.catalogue = Catalogue(root / tenant / "onward.db")
         else:
-            self.backend = backend
+            every = backend
             self.catalogue = Catalogue(None)
+        self.backend: Backend = every if scope == "tenant" else ScopedBackend(every, self.scope)
+        self.upkeep = Upkeep(every, self.catalogue, clock)
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +159,7 @@ class Store:
         Args:
             cwd: the directory that it works in; it decides the project unless `project` is given.
             id: None = a new time-ordered one.
-            agent: which agent's session it is.
+            agent: which agent's session it is; None = the store's.
             spawned: where a sub-agent's session comes from.
             lineage, origin: for imports.
             created: Unix milliseconds; None = now.
@@ -248,52 +259,25 @@ class Store:
         id: str | None = None,
     ) -> Session:
         """See `Session.fork`."""
-        from onward.forking import first_lines, fork_point
-        from onward.log import opening
-        from onward.model.repair import closers
-        from onward.reading import View
-        from onward.running.queue import unburdened
+        from onward.making import fork_log
         from onward.session import Session
 
-        state = parent.state
-        point = fork_point(state, at=at, node=node, branch=branch, session=parent.id, read=parent.read)
-        inherited = state.inherit(point.at + 1)
-        base = self._header(
+        self.backend.locate(parent.id)
+        header = self._header(
             cwd=given(parent.header.cwd), project=parent.header.project, id=id, agent=given(parent.header.agent)
         )
-        if detach:
-            log = self._copy(parent, base, point.at)
-        else:
-            header = msgspec.structs.replace(base, parent=_cut(parent, point.at))
-            log = opening.create(self.backend, header, clock=self.clock, sync=self.sync, inherited=inherited)
-        child = Session(self, log)
-        try:
-            ends = unburdened(child) if detach else []
-            if "turn" in log.state.open_brackets(point.node):
-                path = View(log, log.state, "main", point.node)
-                ends += closers(path.nodes(), stale_before=point.at + 1, reason="forked", partials=path.open_partials())
-            log.append(first_lines(point.node, ends), native=False)
-            log.sync()
-        except BaseException:
-            log.close()
-            self.discard(child.id)
-            raise
-        return self._announced(child)
-
-    def _copy(self, parent: Session, header: Header, at: int) -> Log:
-        from onward.log import opening
-        from onward.log.copying import copy_events
-
-        lineage = {"forked_from": {"session": parent.id, "seq": at}}
-        header = msgspec.structs.replace(header, lineage=lineage, origin=parent.header.origin)
-        log = opening.create(self.backend, header, clock=self.clock, sync=self.sync)
-        try:
-            copy_events(parent.log.chain, at + 1, log)
-        except BaseException:
-            log.close()
-            self.discard(header.id)
-            raise
-        return log
+        log = fork_log(
+            self.backend,
+            parent,
+            header,
+            at=at,
+            node=node,
+            branch=branch,
+            detach=detach,
+            clock=self.clock,
+            sync=self.sync,
+        )
+        return self._announced(Session(self, log))
 
     def _header(
         self,
@@ -305,6 +289,9 @@ class Store:
         created: int | None = None,
     ) -> Header:
         now = self.clock()
+        named = self.agent if agent is None else agent
+        if not self.scope.admits(self.tenant, self.user, named):
+            raise Refused(f"a session of the agent {named!r} would not be in the scope of {self.agent!r}")
         if cwd is not None:
             cwd = str(Path(cwd).absolute())
         return Header(
@@ -315,7 +302,7 @@ class Store:
             project=project if project is not None else project_of(cwd),
             tenant=self.tenant,
             user=self.user,
-            agent=UNSET if agent is None else agent,
+            agent=UNSET if named is None else named,
         )
 
     # --- finding ------------------------------------------------------------------------------------------------
@@ -327,7 +314,6 @@ class Store:
         search: str | None = None,
     ) -> list[Row]:
         """The sessions, newest first. `project` = the name or identity of one; `search` as for `search`."""
-        self._catch_up()
         rows = self._rows(project)
         return rows if search is None else [found.row for found in self._found(rows, search)]
 
@@ -342,14 +328,16 @@ class Store:
         Raises:
             Usage: a pattern that is no regular expression.
         """
-        self._catch_up()
         return self._found(self._rows(project), text)
 
     def _rows(self, project: str | None) -> list[Row]:
         from onward.row import row_at
 
-        now = self.steady()
-        return [row_at(row, now) for row in self.catalogue.rows(tenant=self.tenant, project=project)]
+        self._catch_up()
+        now, scope = self.steady(), self.scope
+        # What others' sessions say of one's own is theirs, where they are not to be seen.
+        rows = self.catalogue.rows(tenant=self.tenant, project=project, linked=scope.level == "tenant")
+        return [row_at(row, now) for row in rows if scope.admits(row.tenant, row.user, row.agent)]
 
     def _found(self, rows: list[Row], text: str) -> list[Found]:
         from onward.searching import search
@@ -376,7 +364,8 @@ class Store:
                 )
             return rows[0].session
         check_id(text)
-        ids = [found.id for found in self.backend.sessions() if found.id.startswith(text)]
+        like = [found.id for found in self.upkeep.backend.sessions() if found.id.startswith(text)]
+        ids = [id_ for id_ in like if self._is_here(id_)]
         if text in ids:
             return text
         if not ids:
@@ -392,9 +381,7 @@ class Store:
             format_: the name of the file's format.
             source: its real path.
         """
-        # Where a session comes from never changes: only sessions without a row have to be looked at.
-        for id_ in set(self.backend.ids()) - self.catalogue.ids():
-            self.refresh_row(id_)
+        self.upkeep.take_in_new()
         known = self.catalogue.imported_from(self.tenant, format_, source)
         return [id_ for id_ in known if self._is_here(id_)]
 
@@ -406,7 +393,7 @@ class Store:
             id: the session's id there. Of several that have it, that whose file is named after it, else the newest.
         """
         self._catch_up()
-        return self.catalogue.links.imported_as(format_, id)
+        return self.catalogue.links.imported_as(format_, id, self._is_here)
 
     def _is_here(self, session: str) -> bool:
         try:
@@ -416,89 +403,35 @@ class Store:
         return True
 
     def _catch_up(self) -> None:
-        """Bring the rows of sessions that changed, appeared or went away up to date."""
-        known = self.catalogue.known()
-        seen = set()
-        self.unreadable = []
-        for found in self.backend.sessions():
-            seen.add(found.id)
-            if known.get(found.id) != (found.size, found.mtime_ns) and self.refresh_row(found.id) is None:
-                self.unreadable.append(found.id)
-        for gone in known.keys() - seen:
-            self.catalogue.remove(gone)
-
-    def refresh_row(self, session: str) -> Row | None:
-        """Fold a session again and save its row; None when it cannot be read (`fsck` says why)."""
-        from onward.log import opening
-
-        try:
-            log = opening.read(self.backend, session, catalogue=self.catalogue, clock=self.clock)
-            try:
-                return self.save(log)
-            finally:
-                log.close()
-        except OnwardError:
-            return None
+        self.unreadable = [id_ for id_ in self.upkeep.catch_up() if self._is_here(id_)]
 
     def row(self, session: Session) -> Row:
         """A session that is open as its row of the listing."""
-        from onward.log.catalogue import linked
+        from onward.log.catalogue import with_links
         from onward.row import row_at, row_of
 
         self._catch_up()
-        (row,) = linked([row_of(session.log, self.backend)], self.catalogue.links)
+        row = row_of(session.log, self.upkeep.backend)
+        if self.scope.level == "tenant":
+            (row,) = with_links([row], self.catalogue.links)
         return row_at(row, self.steady())
 
     def title_elsewhere(self, log: Log, end: int) -> str | None:
         """The title that other sessions give to a log's events before `end`, or None."""
         from onward.model.foreign import links
 
-        if not any(links(link.reader.header) for link in log.chain.links):
+        if self.scope.level != "tenant" or not any(links(link.reader.header) for link in log.chain.links):
             return None
         self._catch_up()
         return self.catalogue.links.titles().of(log.session, end)
 
-    # --- the catalogue ------------------------------------------------------------------------------------------
-
-    def save(self, log: Log, *, with_snapshot: bool = True) -> Row:
-        """Write a session's row, its snapshot, and what is new in its texts to the catalogue."""
-        from onward.log.indexing import take_in
-        from onward.row import row_of
-
-        with log.still():
-            row = row_of(log, self.backend)
-            snapshot = None
-            if with_snapshot:
-                state, digest = log.dump()
-                ledger = msgspec.json.encode(log.totals)
-                snapshot = Snapshot(log.state.next_seq, digest, row.size, state, ledger)
-        if self.catalogue.put(row, snapshot):
-            if snapshot is not None:
-                log.saved = snapshot.next_seq
-            take_in(self.catalogue, log)
-        return row
-
     def note_turn_end(self, log: Log) -> None:
         """A turn ended: when enough is new, the row and the snapshot are brought up to date."""
-        if log.unsaved >= max(SNAPSHOT_EVERY, log.state.next_seq // 8):
-            self._try_to_save(log, with_snapshot=True)
+        self.upkeep.turn_ended(log)
 
     def closing(self, log: Log) -> None:
         """A session is about to close."""
-        if log.writer is None or log.unsaved == 0 or log.finished:
-            return
-        # A snapshot costs as much as the log is long. A few events behind the last one (or behind the cut of a
-        # fork, whose parent has one) are folded faster than it is written.
-        enough = log.unsaved >= SNAPSHOT_EVERY or log.state.next_seq < SNAPSHOT_EVERY
-        self._try_to_save(log, with_snapshot=enough)
-
-    def _try_to_save(self, log: Log, *, with_snapshot: bool) -> None:
-        try:
-            self.save(log, with_snapshot=with_snapshot)
-        except OnwardError:
-            # The session is gone, or a blob of its title is: what was appended stands all the same, and what the
-            # catalogue has is older, not wrong.
-            return
+        self.upkeep.closing(log)
 
     # --- the rest -----------------------------------------------------------------------------------------------
 
@@ -581,15 +514,19 @@ class Store:
     def _needed(self) -> set[str]:
         """The sessions that a header anywhere names as its parent."""
         needed: set[str] = set()
-        for found in [*self.backend.sessions(), *self.backend.trashed()]:
+        # Whosever they are: a fork of one's own session may be another's.
+        every = self.upkeep.backend
+        for found in [*every.sessions(), *every.trashed()]:
             try:
-                reader = self.backend.reader(found.id, trashed=True)
+                reader = every.reader(found.id, trashed=True)
             except OnwardError as error:
+                mine = self.scope.level == "tenant"
                 raise Refused(
-                    f"a session cannot be read, so what it was forked from is unknown: {error.message}",
+                    "a session cannot be read, so what it was forked from is unknown"
+                    + (f": {error.message}" if mine else ""),
                     hint="nothing more was erased; `onward fsck --all` says what is wrong with it",
-                    session=found.id,
-                ) from error
+                    session=found.id if mine else None,
+                ) from (error if mine else None)
             try:
                 parent = reader.header.parent
             finally:
@@ -599,18 +536,12 @@ class Store:
         return needed
 
     def reindex(self) -> tuple[int, int]:
-        """Rebuild the catalogue from the logs. Returns how many sessions and events it has."""
-        self.catalogue.clear()
-        rows = {found.id: self.refresh_row(found.id) for found in self.backend.sessions()}
-        self.unreadable = [id_ for id_, row in rows.items() if row is None]
-        good = [row for row in rows.values() if row is not None]
+        """Rebuild the catalogue from the logs. Returns how many sessions and events it has of those in scope."""
+        rows = self.upkeep.rebuild()
+        self.unreadable = [id_ for id_, row in rows.items() if row is None and self._is_here(id_)]
+        admits = self.scope.admits
+        good = [row for row in rows.values() if row is not None and admits(row.tenant, row.user, row.agent)]
         return len(good), sum(row.events for row in good)
-
-
-def _cut(parent: Session, at: int) -> Cut:
-    link = parent.log.chain.owner(at) if at >= 0 else parent.log.chain.links[0]
-    digest = link.reader.header.hash if at < 0 else parent.log.chain.stored(at).hash
-    return Cut(link.session, at, digest)
 
 
 def _user() -> str:

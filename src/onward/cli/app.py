@@ -91,7 +91,8 @@ class Commands(click.Group):
 def onward() -> None:
     """Keep, look at and carry on the sessions of AI agents.
 
-    Sessions lie under --home, else $ONWARD_HOME, else the platform's data directory. With --json a command prints one
+    Sessions lie under --home, else $ONWARD_HOME, else the platform's data directory; $ONWARD_TENANT says whose they are
+    (default: local), $ONWARD_USER who begins new ones. With --json a command prints one
     JSON document on stdout and nothing else there.
 
     \b

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -26,10 +27,11 @@ class Given:
         self.home: Path | None = None
 
     def store(self) -> Store:
-        """The store, to be closed by the caller."""
+        """The store of `$ONWARD_TENANT` and `$ONWARD_USER`, to be closed by the caller."""
         from onward.store import Store
 
-        return Store(self.home)
+        tenant, user = os.environ.get("ONWARD_TENANT"), os.environ.get("ONWARD_USER")
+        return Store(self.home, tenant=tenant or "local", user=user or None)
 
 
 class Point(NamedTuple):

@@ -203,12 +203,14 @@ class Catalogue:
         project: str | None = None,
         cwd: str | None = None,
         trashed: bool = False,
+        linked: bool = True,
     ) -> list[Row]:
         """The sessions of a tenant that fit every filter, newest `updated` first.
 
         Args:
             project: the name of a project, or what identifies it.
             trashed: list the deleted sessions instead of the others.
+            linked: with what other sessions say of them; see `with_links`.
         """
         filters: list[tuple[str, Any]] = [('"tenant" = ?', tenant), ('"trashed" = ?', int(trashed))]
         for name, value in (("user", user), ("cwd", cwd)):
@@ -221,7 +223,8 @@ class Catalogue:
             f'SELECT {_SELECT} FROM session WHERE {where} ORDER BY "updated" DESC, "session" DESC',
             tuple(value for _, value in filters),
         )
-        return linked(map(_row, found), self.links)
+        rows = map(_row, found)
+        return with_links(rows, self.links) if linked else list(rows)
 
     def imported_from(self, tenant: str, format_: str, source: str) -> list[str]:
         """The sessions that were imported from a file, in no order."""
@@ -277,7 +280,7 @@ class Catalogue:
         return found or []
 
 
-def linked(rows: Iterable[Row], known: links.Links) -> list[Row]:
+def with_links(rows: Iterable[Row], known: links.Links) -> list[Row]:
     """Rows as lists show them, with what other sessions say.
 
     That is the title of one that has none of its own, and which session started one as a sub-agent: for those that

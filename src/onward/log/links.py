@@ -7,7 +7,7 @@ matter. Of the lines' names only digests are kept, many in a row of the table.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -119,8 +119,12 @@ class Links:
             self._database.run(_look, write=True)
         return self._database.run(_titles, write=False) or Titles({}, {})
 
-    def imported_as(self, format_: str, id: str) -> str | None:
-        """The session with an id in a foreign format: of several, that whose file is named after it, or the newest."""
+    def imported_as(self, format_: str, id: str, fits: Callable[[str], bool]) -> str | None:
+        """The session with an id in a foreign format: of several, that whose file is named after it, or the newest.
+
+        Args:
+            fits: whether a session may be the answer.
+        """
 
         def work(connection: sqlite3.Connection) -> str | None:
             found = connection.execute(
@@ -128,7 +132,7 @@ class Links:
                 " WHERE format = ? AND id = ? AND events > 0",
                 (format_, id),
             ).fetchall()
-            return _choose(found, id)
+            return _choose([one for one in found if fits(one[0])], id)
 
         return self._database.run(work, write=False)
 
