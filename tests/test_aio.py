@@ -12,7 +12,7 @@ import pytest
 from builders import assistant, user
 from onward import Store
 from onward.aio import AsyncSession, AsyncStore
-from onward.errors import Locked, ReadOnly, Refused
+from onward.errors import Locked, NotActive, ReadOnly, Refused
 from onward.log import files
 
 
@@ -45,6 +45,31 @@ def test_a_session_is_written_forked_and_read_from_the_loop(tmp_path: Path):
     run(work())
 
 
+def test_input_waits_and_the_status_changes_from_the_loop(tmp_path: Path):
+    async def work() -> None:
+        async with AsyncStore(Store(tmp_path)) as store, await store.create(id="s") as session:
+            ended: list[Any] = []
+            session.sync_session.hooks.on("session-ended")(ended.append)
+            one = await session.queue("one", "steer")
+            two = await store.queue("s", "two")
+            assert [waits.id for waits in await session.queued()] == [one, two]
+            await session.cancel_input(one)
+            await store.cancel_input("s", two)
+            assert await session.queued() == []
+            await session.inject("Mind the tests.", "notice", display=False)
+            assert (await session.context()).messages[0].role == "user"
+            await session.pause("lunch")
+            await session.activate(expires=2**40 * 4)
+            await session.expire_at(None)
+            assert session.sync_session.status.state == "active"
+            await session.end("done")
+            assert [moment.reason for moment in ended] == ["done"]
+            with pytest.raises(NotActive):
+                await session.queue("late")
+
+    run(work())
+
+
 @pytest.mark.parametrize("sync", ["barrier", "always"])
 def test_no_sync_ever_runs_on_the_loops_thread(tmp_path: Path, sync: Any, monkeypatch: pytest.MonkeyPatch):
     where: list[int] = []
@@ -62,6 +87,9 @@ def test_no_sync_ever_runs_on_the_loops_thread(tmp_path: Path, sync: Any, monkey
             sessions = [await store.create() for _ in range(8)]
             await asyncio.gather(*(session.append(user("x" * 20_000)) for session in sessions))
             await asyncio.gather(*(session.sync() for session in sessions))
+            await asyncio.gather(*(session.queue("x") for session in sessions))
+            await asyncio.gather(*(session.inject("x", "k") for session in sessions))
+            await asyncio.gather(*(session.end() for session in sessions))
             await asyncio.gather(*(session.close() for session in sessions))
         return threading.get_ident()
 

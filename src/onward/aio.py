@@ -21,6 +21,7 @@ from onward.store import Store
 
 if TYPE_CHECKING:
     from onward.running.aio import AsyncTurn
+    from onward.running.queue import QueuedInput, Target
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,9 +57,11 @@ class AsyncSession:
 
     async def append_batch(self, drafts: Drafts, *, expect_leaf: int | None = None) -> list[Event]:
         """See `Session.append_batch`."""
-        if self._always:
-            return await asyncio.to_thread(self.sync_session.append_batch, drafts, expect_leaf=expect_leaf)
-        return self.sync_session.append_batch(drafts, expect_leaf=expect_leaf)
+        return await self._call(lambda: self.sync_session.append_batch(drafts, expect_leaf=expect_leaf))
+
+    async def _call(self, append: Callable[[], T]) -> T:
+        """An append: on the loop, or in a worker thread where it syncs."""
+        return await asyncio.to_thread(append) if self._always else append()
 
     def turn(
         self,
@@ -76,6 +79,38 @@ class AsyncSession:
     async def sync(self) -> None:
         """See `Session.sync`. Concurrent sessions sync in parallel."""
         await asyncio.to_thread(self.sync_session.sync)
+
+    async def inject(self, content: str | Message, kind: str, **fields: Any) -> Event:
+        """See `Session.inject`."""
+        return await self._call(lambda: self.sync_session.inject(content, kind, **fields))
+
+    async def queue(self, content: str | Message, target: Target = "follow-up", *, id: str | None = None) -> str:
+        """See `Session.queue`."""
+        return await asyncio.to_thread(self.sync_session.queue, content, target, id=id)
+
+    async def queued(self) -> list[QueuedInput]:
+        """See `Session.queued`."""
+        return await asyncio.to_thread(self.sync_session.queued)
+
+    async def cancel_input(self, id: str) -> None:
+        """See `Session.cancel_input`."""
+        await asyncio.to_thread(self.sync_session.cancel_input, id)
+
+    async def pause(self, reason: str | None = None) -> None:
+        """See `Session.pause`."""
+        await asyncio.to_thread(self.sync_session.pause, reason)
+
+    async def activate(self, *, expires: int | None = None) -> None:
+        """See `Session.activate`."""
+        await asyncio.to_thread(lambda: self.sync_session.activate(expires=expires))
+
+    async def end(self, reason: str | None = None) -> None:
+        """See `Session.end`; its hooks are called in the worker thread."""
+        await asyncio.to_thread(self.sync_session.end, reason)
+
+    async def expire_at(self, time: int | None) -> None:
+        """See `Session.expire_at`."""
+        await asyncio.to_thread(self.sync_session.expire_at, time)
 
     async def context(self, *, budget: int | None = None) -> Projection:
         """See `View.context`."""
@@ -136,6 +171,16 @@ class AsyncStore:
     async def sessions(self, **fields: Any) -> list[Row]:
         """See `Store.sessions`."""
         return await asyncio.to_thread(lambda: self.sync_store.sessions(**fields))
+
+    async def queue(
+        self, session: str, content: str | Message, target: Target = "follow-up", *, id: str | None = None
+    ) -> str:
+        """See `Store.queue`."""
+        return await asyncio.to_thread(self.sync_store.queue, session, content, target, id=id)
+
+    async def cancel_input(self, session: str, id: str) -> None:
+        """See `Store.cancel_input`."""
+        await asyncio.to_thread(self.sync_store.cancel_input, session, id)
 
     async def delete(self, session: str) -> None:
         """See `Store.delete`."""

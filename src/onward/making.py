@@ -1,22 +1,110 @@
-"""Making a session from another: a fork by reference, or a copy."""
+"""Making sessions: the header, the first lines of a fork or a copy, the hooks that are told; and who needs whom."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from onward.errors import OnwardError, Refused
 from onward.forking import first_lines, fork_point
 from onward.log import opening
 from onward.log.backend import Backend
 from onward.log.copying import copy_events
 from onward.log.door import Clock, Log
+from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
-from onward.model.event import Cut, Draft, Header
+from onward.log.scoped import Scope
+from onward.model.event import FORMAT, Cut, Draft, Header, Project
 from onward.model.repair import closers
+from onward.project import project_of
 from onward.reading import View
+from onward.running.attended import Attended
+from onward.running.hooks import Hooks, Moment
 from onward.running.queue import unburdened
+
+
+def new_header(
+    scope: Scope,
+    agent: str | None,
+    now: int,
+    *,
+    cwd: str | None,
+    project: Project | None,
+    id: str | None,
+    created: int | None,
+) -> Header:
+    """The header of a new session.
+
+    Args:
+        scope: whose it is.
+        agent: which agent's it is.
+        now: Unix milliseconds, for what is not given.
+
+    Raises:
+        Refused: whoever makes it could not see it. InvalidId.
+    """
+    if not scope.admits(scope.tenant, scope.user, agent):
+        raise Refused(f"a session of the agent {agent!r} would not be in the scope of {scope.agent!r}")
+    if cwd is not None:
+        cwd = str(Path(cwd).absolute())
+    return Header(
+        format=FORMAT,
+        id=check_id(id) if id is not None else new_id(now),
+        created=now if created is None else created,
+        cwd=UNSET if cwd is None else cwd,
+        project=project if project is not None else project_of(cwd),
+        tenant=scope.tenant,
+        user=scope.user,
+        agent=UNSET if agent is None else agent,
+    )
+
+
+def announce(session: Attended, hooks: Hooks, backend: Backend) -> None:
+    """Call the hooks of a new session. A veto, or an error that goes through, takes it back.
+
+    Raises:
+        Refused: a hook had a veto.
+    """
+    with _taken_back(session.log, backend):
+        outcome = hooks.call(Moment("session-created", session))
+        if outcome.veto is not None:
+            raise Refused(f"a hook refused the new session: {outcome.veto.reason}")
+        for each in outcome.injected:
+            session.inject(each.message, each.kind, display=each.display, data=each.data)
+
+
+def parents(backend: Backend, *, tell: bool) -> set[str]:
+    """The sessions that a header anywhere, in the trash too, names as its parent.
+
+    Args:
+        backend: all sessions, for a fork of one's own session may be another's.
+        tell: whether an error may say which session cannot be read, and why.
+
+    Raises:
+        Refused: a header cannot be read, so the answer is unknown.
+    """
+    found: set[str] = set()
+    for each in [*backend.sessions(), *backend.trashed()]:
+        try:
+            reader = backend.reader(each.id, trashed=True)
+        except OnwardError as error:
+            raise Refused(
+                "a session cannot be read, so what it was forked from is unknown"
+                + (f": {error.message}" if tell else ""),
+                hint="nothing more was erased; `onward fsck --all` says what is wrong with it",
+                session=each.id if tell else None,
+            ) from (error if tell else None)
+        try:
+            parent = reader.header.parent
+        finally:
+            reader.close()
+        if isinstance(parent, Cut):
+            found.add(parent.session)
+    return found
 
 
 def fork_log(

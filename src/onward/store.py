@@ -5,9 +5,6 @@ What only opening a session needs is imported when one is opened, so that a list
 
 from __future__ import annotations
 
-import getpass
-import os
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -15,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 import msgspec
 from msgspec import UNSET
 
-from onward.errors import NotFound, OnwardError, Refused, Usage
+from onward.defaults import default_home, now_ms, user_name
+from onward.errors import NotFound, Refused, Usage
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row
-from onward.log.ids import check_id, new_id
+from onward.log.ids import check_id
 from onward.log.protocol import Sync
 from onward.log.scoped import Level, Scope, ScopedBackend
-from onward.model.event import FORMAT, Cut, Header, Origin, Project, Spawned, given
+from onward.model.event import Header, Origin, Project, Spawned, given
 from onward.project import project_of
 from onward.upkeep import Upkeep
 
@@ -32,24 +30,6 @@ if TYPE_CHECKING:
     from onward.running.queue import Target
     from onward.searching import Found
     from onward.session import Session
-
-
-def default_home() -> Path:
-    """`$ONWARD_HOME`, else the platform's data directory. Raises Usage where there is none."""
-    home = os.environ.get("ONWARD_HOME")
-    try:
-        if home:
-            return Path(home).expanduser()
-        from platformdirs import user_data_path
-
-        return user_data_path("onward", appauthor=False)
-    except RuntimeError as error:  # neither $HOME nor the user database knows a home directory
-        raise Usage(f"there is no place for sessions: {error}", hint="set ONWARD_HOME to an absolute path") from None
-
-
-def now_ms() -> int:
-    """The time in Unix milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 class Store:
@@ -90,7 +70,7 @@ class Store:
         if sync not in ("never", "barrier", "always"):
             raise Usage(f"sync is never, barrier or always, not {sync!r}")
         self.tenant = tenant
-        self.user = user if user is not None else _user()
+        self.user = user if user is not None else user_name()
         self.agent = agent
         if scope not in get_args(Level):
             raise Usage(f"the scope is tenant, user or agent, not {scope!r}")
@@ -187,21 +167,10 @@ class Store:
         return self._announced(session)
 
     def _announced(self, session: Session) -> Session:
-        """A new session, after its hooks were called; a veto, or an error that goes through, takes it back."""
-        if self._hooks is None:
-            return session
-        from onward.running.hooks import Moment
+        if self._hooks is not None:
+            from onward.making import announce
 
-        try:
-            outcome = self._hooks.call(Moment("session-created", session))
-            if outcome.veto is not None:
-                raise Refused(f"a hook refused the new session: {outcome.veto.reason}")
-            for each in outcome.injected:
-                session.inject(each.message, each.kind, display=each.display, data=each.data)
-        except BaseException:
-            session.log.close()
-            self.discard(session.id)
-            raise
+            announce(session, self._hooks, self.backend)
         return session
 
     def open(
@@ -262,7 +231,9 @@ class Store:
         from onward.making import fork_log
         from onward.session import Session
 
-        self.backend.locate(parent.id)
+        whose = parent.header
+        if not self.scope.admits(whose.tenant, whose.user, given(whose.agent)):
+            raise NotFound("no such session", session=parent.id)
         header = self._header(
             cwd=given(parent.header.cwd), project=parent.header.project, id=id, agent=given(parent.header.agent)
         )
@@ -288,21 +259,16 @@ class Store:
         agent: str | None,
         created: int | None = None,
     ) -> Header:
-        now = self.clock()
-        named = self.agent if agent is None else agent
-        if not self.scope.admits(self.tenant, self.user, named):
-            raise Refused(f"a session of the agent {named!r} would not be in the scope of {self.agent!r}")
-        if cwd is not None:
-            cwd = str(Path(cwd).absolute())
-        return Header(
-            format=FORMAT,
-            id=check_id(id) if id is not None else new_id(now),
-            created=now if created is None else created,
-            cwd=UNSET if cwd is None else cwd,
-            project=project if project is not None else project_of(cwd),
-            tenant=self.tenant,
-            user=self.user,
-            agent=UNSET if named is None else named,
+        from onward.making import new_header
+
+        return new_header(
+            self.scope,
+            self.agent if agent is None else agent,
+            self.clock(),
+            cwd=cwd,
+            project=project,
+            id=id,
+            created=created,
         )
 
     # --- finding ------------------------------------------------------------------------------------------------
@@ -499,9 +465,11 @@ class Store:
 
     def purge(self) -> list[str]:
         """Erase the sessions in the trash that no session, live or trashed, was forked from. Returns their ids."""
+        from onward.making import parents
+
         erased: list[str] = []
         while True:
-            needed = self._needed()
+            needed = parents(self.upkeep.backend, tell=self.scope.level == "tenant")
             gone = [found.id for found in self.backend.trashed() if found.id not in needed]
             if not gone:
                 if erased:
@@ -511,30 +479,6 @@ class Store:
                 self.backend.erase(id_)
             erased += gone
 
-    def _needed(self) -> set[str]:
-        """The sessions that a header anywhere names as its parent."""
-        needed: set[str] = set()
-        # Whosever they are: a fork of one's own session may be another's.
-        every = self.upkeep.backend
-        for found in [*every.sessions(), *every.trashed()]:
-            try:
-                reader = every.reader(found.id, trashed=True)
-            except OnwardError as error:
-                mine = self.scope.level == "tenant"
-                raise Refused(
-                    "a session cannot be read, so what it was forked from is unknown"
-                    + (f": {error.message}" if mine else ""),
-                    hint="nothing more was erased; `onward fsck --all` says what is wrong with it",
-                    session=found.id if mine else None,
-                ) from (error if mine else None)
-            try:
-                parent = reader.header.parent
-            finally:
-                reader.close()
-            if isinstance(parent, Cut):
-                needed.add(parent.session)
-        return needed
-
     def reindex(self) -> tuple[int, int]:
         """Rebuild the catalogue from the logs. Returns how many sessions and events it has of those in scope."""
         rows = self.upkeep.rebuild()
@@ -542,10 +486,3 @@ class Store:
         admits = self.scope.admits
         good = [row for row in rows.values() if row is not None and admits(row.tenant, row.user, row.agent)]
         return len(good), sum(row.events for row in good)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown"
