@@ -80,7 +80,7 @@ def compact(rng: random.Random, lines: list[bytes]) -> None:
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(1, len(lines) + 1)
         earlier = [json.loads(line) for line in lines[:at] if line.startswith(b'{"timestamp"') and line.endswith(b"}")]
-        history = [one["payload"] for one in earlier if one.get("type") == "response_item"]
+        history = [one["payload"] for one in earlier if one.get("type") == "response_item" and "payload" in one]
         kept = [one for one in history if rng.random() < 0.7]
         if rng.random() < 0.3:
             rng.shuffle(kept)

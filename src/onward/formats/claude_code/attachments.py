@@ -32,7 +32,7 @@ _LISTS = ("addedLines", "addedBlocks", "lines")
 
 def said(attachment: Json, put: Put) -> list[Json]:
     """The blocks of an attachment that are text or an image."""
-    kind = attachment.get("type")
+    kind = text_or(attachment.get("type"))
     if kind == "hook_success" and attachment.get("hookEvent") in ("SessionStart", "UserPromptSubmit"):
         return blocks(text_or(attachment.get("content")), put)
     if kind in _SILENT:

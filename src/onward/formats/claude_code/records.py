@@ -118,14 +118,18 @@ def _source(record: Json, said: list[Json]) -> str:
     """Who put a message into the user's role: the person, a command that ran here, or a program."""
     if record.get("isMeta") is True:
         return "injected"
-    origin = record.get("origin")
-    kind = origin.get("kind") if type(origin) is dict else None
-    if kind in _PROGRAMS or record.get("promptSource") == "system":
+    if _by_program(record.get("origin")) or record.get("promptSource") == "system":
         return "notice"
     sources = [source_of(block["text"]) for block in said if block["type"] == "text" and block["text"].strip()]
     if any(source == "user" for source in sources) or not sources or len(sources) < len(said):
         return "user"
     return sources[0]
+
+
+def _by_program(origin: Any) -> bool:
+    """Whether what a line says of its origin names a program; a line may say anything there."""
+    kind = origin.get("kind") if type(origin) is dict else None
+    return type(kind) is str and kind in _PROGRAMS
 
 
 def source_of(text: str) -> str:
@@ -199,10 +203,9 @@ def usage_of(raw: Json, cost: Any) -> tuple[dict[str, Any], Json]:
 def _attachment(attachment: Json, meta: Json, put: Put) -> Mapped:
     queued = attachments.queued(attachment, put)
     if queued is not None:
-        origin = attachment.get("origin")
-        kind = origin.get("kind") if type(origin) is dict else None
         mode = attachment.get("commandMode", "prompt")
-        program = kind in _PROGRAMS or mode == "task-notification" or attachment.get("isMeta") is True
+        told = mode == "task-notification" or attachment.get("isMeta") is True
+        program = told or _by_program(attachment.get("origin"))
         data: Json = {"message": {"role": "user", "blocks": queued}, "source": "notice" if program else "user"}
         return Mapped("user/message", with_meta(data, {**meta, "attachment": but(attachment, "prompt")}), True)
     message = {"role": "user", "blocks": attachments.said(attachment, put)}
