@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 KINDS = {Kind.NODE: "Nodes", Kind.NODE_FACT: "Facts of a node", Kind.SESSION_FACT: "Facts of the session"}
 
 DOCUMENTS = {
+    "run": '{"session","turn","reason","text","usage","run","detail","unknown":[{"call_id","tool","seq"}]}',
     "import": '{"imported":[{"path","session","format","version","events","messages","branches","new",'
     '"warnings":[{"line","message"}]}],"failed":[{"path","error","code","hint"}]}',
     "sessions": '{"sessions":[{"session","title","project","cwd","path","created","updated","turns","messages",'

@@ -316,7 +316,7 @@ def test_a_session_that_somebody_writes_is_locked(tmp_path: Path):
 def test_a_full_disk_is_one_sentence_and_leaves_no_half_a_session(tmp_path: Path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(disk)], capture_output=True)
     if mounted.returncode:
         pytest.skip("mounting is not permitted here")
     try:

@@ -119,11 +119,14 @@ def test_the_page_of_the_command_line_has_every_command_and_option(name: str):
 def test_the_documents_on_the_page_have_the_keys_that_commands_print(tmp_path: Path):
     home = tmp_path / "home"
     session = imported(home, pi_file(tmp_path))
+    script = tmp_path / "script.json"
+    script.write_text('["Done."]')
     words: dict[str, list[str]] = {
         "import": ["import", str(tmp_path / "pi-session.jsonl")],
         "sessions": ["sessions", "--all"],
         **{name: [name, session] for name in ("show", "tree", "context", "calls", "usage", "fsck", "fork", "migrate")},
         "tool-result": ["tool-result", session, "4"],
+        "run": ["run", "x", "--model", f"scripted:{script}"],
         "branch": ["branch", session, "b"],
         "move": ["move", session, "b", "7"],
         "label": ["label", session, "7", "x"],

@@ -23,6 +23,7 @@ COMMANDS = {
     "context": "looking:context",
     "calls": "calls:calls",
     "tool-result": "calls:tool_result",
+    "run": "running:run",
     "fork": "changing:fork",
     "branch": "changing:branch",
     "move": "changing:move",

@@ -153,6 +153,11 @@ class Log:
             self.recovered = False
 
     @property
+    def always(self) -> bool:
+        """Whether every append waits for the disk."""
+        return self._sync == "always"
+
+    @property
     def last_hash(self) -> bytes:
         """The hash of the own line before `state.next_seq`; the header's when there is none."""
         return self._last

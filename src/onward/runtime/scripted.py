@@ -32,7 +32,7 @@ from onward.model.partial import assemble
 class Asks(Struct, frozen=True, omit_defaults=True):
     """A tool call of a scripted reply. `arguments` as a string are sent as they are, also when they do not parse.
 
-    Without `call_id` it is `call_<n>_<i>`: of the n-th request, the i-th call.
+    Without `call_id` it is `call_<n>_<i>`: of the n-th line of the script, the i-th call.
     """
 
     name: str
@@ -134,11 +134,12 @@ class Scripted:
         self.requests.append(request)
         number = len(self.requests)
         self._reach(f"request:{number}")
-        line = self._line(request, number)
+        place = self._place(request, number)
+        line = self._line(request, place)
         if isinstance(line, ModelFailed):
             raise line
         says = _said(line)
-        pieces = _pieces(line, says, number)
+        pieces = _pieces(line, says, place)
         for count, piece in enumerate(pieces, 1):
             # Also without a pace the loop gets its turn, so that a cancelled request ends here.
             await asyncio.sleep(self._pace)
@@ -151,14 +152,18 @@ class Scripted:
         self._reach(f"reply:{number}")
         yield line if isinstance(line, ModelReply) else self._reply(says, pieces)
 
-    def _line(self, request: ModelRequest, number: int) -> Line:
+    def _place(self, request: ModelRequest, number: int) -> int:
+        """Which line is next, from 1."""
+        if not self._by_history:
+            return number
+        return 1 + sum(message.role == "assistant" for message in request.messages)
+
+    def _line(self, request: ModelRequest, place: int) -> Line:
         if self._answer is not None:
             return self._answer(request)
-        said = sum(message.role == "assistant" for message in request.messages)
-        index = said if self._by_history else number - 1
-        if index >= len(self._lines):
-            raise ModelFailed(f"the script has {len(self._lines)} lines; a request asked for line {index + 1}")
-        return self._lines[index]
+        if place > len(self._lines):
+            raise ModelFailed(f"the script has {len(self._lines)} lines; a request asked for line {place}")
+        return self._lines[place - 1]
 
     def _reach(self, point: str) -> None:
         if self._at is not None:

@@ -58,7 +58,7 @@ def usage(store: Store, session: str | None, every: bool, by: str, point: Point,
                 store.unreadable.append(id_)
     total, rows = summed(ledgers, by)
     if as_json:
-        output.document({"total": _figures(total), "rows": [key | _figures(one) for key, one in rows]})
+        output.document({"total": figures(total), "rows": [key | figures(one) for key, one in rows]})
     else:
         _print(by, total, rows)
     if every:
@@ -89,7 +89,8 @@ def summed(ledgers: Sequence[tuple[str, Ledger]], by: str) -> tuple[Totals, Rows
     return total, [({by: value}, one) for value, one in found.items()]
 
 
-def _figures(totals: Totals) -> dict[str, Any]:
+def figures(totals: Totals) -> dict[str, Any]:
+    """Totals as the documents have them."""
     return {name: getattr(totals, name) for name in FIGURES} | {"requests": totals.requests}
 
 

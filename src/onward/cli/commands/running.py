@@ -1,0 +1,181 @@
+"""`onward run`: put a task to a model with tools, in a session that survives; and go on with one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onward.cli import output
+from onward.cli.options import Point, common, examples, point_options
+from onward.errors import Usage
+
+if TYPE_CHECKING:
+    from onward.runtime.agent import Agent, Ended
+    from onward.runtime.tools.toolset import Toolset
+    from onward.session import Session
+    from onward.store import Store
+
+MODEL = "ONWARD_MODEL"
+"""The variable with the model that is asked when `--model` is not given."""
+
+EXIT = {"completed": 0, "blocked": 5}
+"""Exit codes by the reason that a run ended with; any other is 1."""
+
+INSTRUCTIONS = (
+    "You work in the user's directory with the tools that you are given. Look before you change anything, change no "
+    "more than the task needs, and check what you did. Say what you have not checked. When a tool's result says that "
+    "the outcome of a call is unknown, look at the state of things before you call that tool again. End with a short "
+    "report."
+)
+
+
+@click.command(
+    short_help="Put a task to a model with tools; go on with an interrupted one.",
+    epilog=examples(
+        'onward run "Which tests are slow?" --tools read',
+        'onward run "Make them fast" --session @ --model openai:gpt-5',
+        "onward run --session @",
+    ),
+)
+@click.argument("text", required=False)
+@click.option("--session", metavar="SESSION", help="Go on in this session; default: a new one in this directory.")
+@click.option("--model", metavar="MODEL", help=f"provider:model, URL#model or scripted:FILE; default: ${MODEL}.")
+@click.option(
+    "--tools",
+    metavar="TOOLS",
+    default="all",
+    help="all, read (only those that look), none, or names with commas between them.",
+)
+@click.option(
+    "--approve",
+    type=click.Choice(["ask", "never", "all"]),
+    default="ask",
+    help="What becomes of calls that change something: ask you, refuse them, or allow them.",
+)
+@click.option("--max-loops", type=click.IntRange(1), default=50, help="How often the model may be asked.")
+@click.option("--plan", is_flag=True, help="Have the model write a list of steps first.")
+@click.option("--json-events", is_flag=True, help="Print each event as a JSON line, and the outcome as the last one.")
+@point_options
+@common
+def run(
+    store: Store,
+    text: str | None,
+    session: str | None,
+    model: str | None,
+    tools: str,
+    approve: Any,
+    max_loops: int,
+    plan: bool,
+    json_events: bool,
+    point: Point,
+    as_json: bool,
+) -> int:
+    """Put TEXT to a model that has tools, and work on it until it is done. `-` reads TEXT from standard input.
+
+    Everything is in the session before it happens: after a crash `onward run --session @` without TEXT goes on with
+    what was interrupted, and runs nothing again that may have had an effect. Ctrl-C ends the turn.
+    """
+    from onward.cli.live import Terminal, go
+
+    if text == "-":
+        text = sys.stdin.read()
+    if text is not None and not text.strip():
+        raise Usage("there is nothing to do in an empty TEXT")
+    if text is None and session is None:
+        raise Usage("there is neither a TEXT nor a session to go on with", hint='onward run "What is in here?"')
+    quiet = as_json or json_events
+    terminal = Terminal(quiet=quiet, json_events=json_events)
+    agent = _agent(store, model, tools, approve, max_loops, plan, terminal)
+    with _opened(store, session, point) as opened:
+        ended = go(agent, opened, text, terminal)
+        usage = _usage(opened, ended)
+    answer = {"session": ended.session, "turn": ended.turn, "reason": ended.reason, "text": ended.text, "usage": usage}
+    if quiet:
+        output.document(answer | {"run": ended.run, "detail": ended.detail, "unknown": _unknown(ended)})
+    else:
+        terminal.ended(ended, usage)
+    return EXIT.get(ended.reason, 1)
+
+
+def _agent(
+    store: Store, model: str | None, tools: str, approve: Any, max_loops: int, plan: bool, terminal: Any
+) -> Agent:
+    from onward.runtime.agent import Agent
+    from onward.runtime.guards import Limits
+    from onward.runtime.permissions import Permissions
+
+    named = model or os.environ.get(MODEL)
+    if not named:
+        raise Usage("no model is named", hint=f"--model openai:gpt-5, or set {MODEL}; docs/models.md lists the forms")
+    free: frozenset[str] = frozenset({"todo", "note"})
+    agent = Agent(
+        named,
+        instructions=INSTRUCTIONS,
+        permissions=Permissions(mode=approve, allowed=free),
+        approver=terminal.approver,
+        inquirer=terminal.inquirer,
+        limits=Limits(loops=max_loops),
+        plan=plan,
+    )
+    return agent.with_tools(_tools(tools, store, agent))
+
+
+def _tools(words: str, store: Store, agent: Agent) -> Toolset:
+    from onward.runtime.spawned import spawning
+    from onward.runtime.tools.coding import coding_tools, reading_tools
+    from onward.runtime.tools.toolset import Toolset
+
+    if words == "none":
+        return Toolset()
+    if words == "read":
+        return reading_tools()
+    every = spawning(store, agent, coding_tools())
+    return every if words == "all" else every.only(word.strip() for word in words.split(",") if word.strip())
+
+
+def _opened(store: Store, session: str | None, point: Point) -> Session:
+    if session is None:
+        if point.given:
+            raise Usage("--branch, --at and --node need --session")
+        return store.create(cwd=Path.cwd())
+    opened = store.open(store.find(session))
+    try:
+        if point.at is not None or point.node is not None:
+            view = point.of(opened)
+            name = f"from-{'start' if view.leaf is None else view.leaf}"
+            opened.create_branch(_free(name, opened), node=view.leaf)
+            opened.move(_newest(opened), view.leaf)
+        elif point.branch is not None:
+            opened.move(point.branch, point.of(opened).leaf)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _free(name: str, session: Session) -> str:
+    taken = session.branches()
+    number = 1
+    while (free := name if number == 1 else f"{name}-{number}") in taken:
+        number += 1
+    return free
+
+
+def _newest(session: Session) -> str:
+    return list(session.branches())[-1]
+
+
+def _usage(session: Session, ended: Ended) -> dict[str, Any]:
+    """What the turn took."""
+    from onward.cli.commands.usage import figures
+    from onward.model.usage import Totals
+
+    return figures(session.usage().by("turn").get(ended.turn, Totals()))
+
+
+def _unknown(ended: Ended) -> list[dict[str, Any]]:
+    return [{"call_id": call.call_id, "tool": call.name, "seq": call.identity.seq} for call in ended.unknown]

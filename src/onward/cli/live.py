@@ -1,0 +1,242 @@
+"""A run at the terminal: what happens is shown as it happens, questions are put, and Ctrl-C ends the turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from onward.cli import output
+from onward.model.text import escaped_json, one_line, visible
+from onward.runtime.permissions import Answer, Ask
+from onward.runtime.progress import Asked, Failed, Progress, Replied, Resumed, Streamed, ToolEnded, ToolStarted
+from onward.runtime.settling import Known, Unknown
+from onward.runtime.tools.tool import Cancelled
+
+if TYPE_CHECKING:
+    from onward.runtime.agent import Agent, Ended
+    from onward.session import Session
+
+WIDTH = 100
+"""Characters of a call's arguments, and of its result, that are shown."""
+
+
+class Terminal:
+    """Shows a run to a person and asks that person.
+
+    Args:
+        quiet: nothing is shown (the outcome is printed as JSON), and nobody is asked.
+        json_events: each event of the log is printed as a JSON line.
+    """
+
+    def __init__(self, *, quiet: bool, json_events: bool) -> None:
+        self._quiet = quiet
+        self._json_events = json_events
+        self._session: Session | None = None
+        self._next = 0
+        self._in_line = False
+        self._one = asyncio.Lock()
+        asks = not quiet and sys.stdin.isatty() and sys.stdout.isatty()
+        self.approver = self._approve if asks else None
+        self.inquirer = self._inquire if asks else None
+
+    def attach(self, session: Session) -> None:
+        """Show this session's events from here on."""
+        self._session = session
+        self._next = session.next_seq
+
+    # --- showing ------------------------------------------------------------------------------------------------
+
+    def watch(self, progress: Progress) -> None:
+        """Show what happens."""
+        self.flush()
+        if self._quiet:
+            return
+        match progress:
+            case Streamed(piece):
+                if piece.get("type") == "text":
+                    self._put(str(piece.get("text", "")))
+            case Replied():
+                self._end_line()
+            case Asked(model, tokens):
+                self._say(f"· {model.name}, about {tokens:,} tokens", "dim")
+            case Failed(message, _, again_in):
+                again = "" if again_in is None else f"; again in {again_in:.0f} s"
+                self._say(f"! {message}{again}", "yellow")
+            case ToolStarted(_, tool, _, arguments):
+                self._say(f"→ {tool} {_short(arguments)}", "cyan")
+            case ToolEnded(_, tool, text, is_error, _):
+                self._say(f"{'✗' if is_error else '✓'} {tool}: {one_line(text, WIDTH)}", "red" if is_error else "green")
+            case Resumed(text):
+                self._say(f"⟳ {text}", "magenta")
+
+    def flush(self) -> None:
+        """Print the events that are new, as JSON lines."""
+        session = self._session
+        if session is None or not self._json_events:
+            return
+        import msgspec
+
+        for event in session.events(self._next):
+            sys.stdout.write(escaped_json(msgspec.json.encode(event).decode()) + "\n")
+            self._next = event.seq + 1
+        sys.stdout.flush()
+
+    def ended(self, ended: Ended, usage: dict[str, Any]) -> None:
+        """Say how the run ended."""
+        self._end_line()
+        if ended.reason != "completed":
+            self._say(f"The run ended as {ended.reason}" + (f": {ended.detail}" if ended.detail else ""), "yellow")
+        for call in ended.unknown:
+            self._say(f"? what became of {call.name} ({call.call_id}) is unknown: {_short(call.arguments)}", "yellow")
+        cost = "" if usage.get("cost") is None else f", ${usage['cost']:.4f}"
+        tokens = sum(usage.get(name) or 0 for name in ("input", "output", "cache_read", "cache_write"))
+        output.hint(f"session {ended.session}: {tokens:,} tokens{cost}")
+
+    def _put(self, text: str) -> None:
+        sys.stdout.write(visible(text))
+        sys.stdout.flush()
+        self._in_line = not text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            sys.stdout.write("\n")
+            self._in_line = False
+
+    def _say(self, text: str, style: str) -> None:
+        self._end_line()
+        output.say(text, style)
+
+    # --- asking -------------------------------------------------------------------------------------------------
+
+    async def _approve(self, question: Ask) -> Answer:
+        async with self._one:
+            self._say(f"? {question.tool} wants to run ({question.effect}):", "bold")
+            for line in _long(question.arguments):
+                output.say("    " + line)
+            while True:
+                said = await self._line("  Allow it? y(es), n(o), a(lways in this run): ")
+                match said.strip().lower() if said is not None else None:
+                    case "y" | "yes":
+                        return Answer("allowed")
+                    case "a" | "always":
+                        return Answer("allowed", for_all=True)
+                    case "n" | "no":
+                        reason = await self._line("  What shall it do instead? (may be empty): ")
+                        return Answer("rejected", reason=(reason or "").strip() or None)
+                    case None:
+                        return Answer("unavailable")
+
+    async def _inquire(self, question: Unknown) -> Known:
+        call = question.call
+        async with self._one:
+            self._say(f"? {call.name} was started before the interruption, and {question.why}:", "bold")
+            for line in _long(call.arguments):
+                output.say("    " + line)
+            while True:
+                said = await self._line("  Has it had its effect? y(es), n(o), u(nknown): ")
+                match said.strip().lower() if said is not None else "u":
+                    case "y" | "yes":
+                        evidence = await self._line("  How do you know? ")
+                        return Known("applied", (evidence or "").strip() or "a person said so at the terminal")
+                    case "n" | "no":
+                        evidence = await self._line("  How do you know? ")
+                        return Known("not-applied", (evidence or "").strip() or "a person said so at the terminal")
+                    case "u" | "unknown":
+                        return Known("unknown")
+
+    async def _line(self, prompt: str) -> str | None:
+        """A line from standard input, without a thread that would outlive the run; None at its end."""
+        self._put(prompt)
+        self._in_line = False
+        loop, fd = asyncio.get_running_loop(), sys.stdin.fileno()
+        done: asyncio.Future[None] = loop.create_future()
+        got = bytearray()
+
+        def readable() -> None:
+            data = os.read(fd, 4096)
+            got.extend(data)
+            if (not data or b"\n" in data) and not done.done():
+                done.set_result(None)
+
+        loop.add_reader(fd, readable)
+        try:
+            await done
+        finally:
+            loop.remove_reader(fd)
+        return got.decode("utf-8", "replace") if got else None
+
+
+def go(agent: Agent, session: Session, text: str | None, terminal: Terminal) -> Ended:
+    """Run a task, or without a text go on with what was interrupted. The first Ctrl-C ends the turn.
+
+    Raises:
+        KeyboardInterrupt: at a second Ctrl-C.
+    """
+    terminal.attach(session)
+
+    async def work() -> Ended:
+        loop, stop = asyncio.get_running_loop(), Cancelled()
+        if text is None:
+            task = asyncio.ensure_future(agent.resume(session, watch=terminal.watch, cancelled=stop))
+        else:
+            task = asyncio.ensure_future(agent.run(session, text, watch=terminal.watch, cancelled=stop))
+
+        def end() -> None:
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            stop.set()
+            task.cancel()
+
+        with suppress(NotImplementedError, ValueError, RuntimeError):  # not in a main thread
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, end)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            return _aborted(session)
+        finally:
+            await agent.aclose()
+
+    try:
+        return asyncio.run(work())
+    finally:
+        terminal.flush()
+
+
+def _aborted(session: Session) -> Ended:
+    from onward.runtime.agent import Ended
+
+    start = next((event for event in reversed(session.nodes()) if event.type == "turn/start"), None)
+    return Ended(
+        session=session.id,
+        run="" if start is None else str(start.data.get("run", "")),
+        turn=None if start is None else start.seq,
+        reason="aborted",
+        detail="it was stopped",
+    )
+
+
+def _short(arguments: Any) -> str:
+    if not isinstance(arguments, dict):
+        return one_line(str(arguments), WIDTH)
+    return one_line(" ".join(f"{name}={_plain(value)}" for name, value in arguments.items()), WIDTH)
+
+
+def _long(arguments: Any) -> list[str]:
+    if not isinstance(arguments, dict):
+        return str(arguments).splitlines()
+    lines: list[str] = []
+    for name, value in arguments.items():
+        first, *rest = _plain(value).splitlines() or [""]
+        lines += [f"{name}: {first}", *(f"  {line}" for line in rest)]
+    return lines
+
+
+def _plain(value: Any) -> str:
+    import msgspec
+
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
