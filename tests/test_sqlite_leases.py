@@ -105,6 +105,7 @@ def test_a_file_that_is_no_database_any_more_is_corrupt_and_left_alone(tmp_path:
         "DELETE FROM onward_leases_about",
         "INSERT INTO onward_leases_about SELECT * FROM onward_leases_about",
         "UPDATE onward_leases_about SET last = 1",
+        "UPDATE onward_leases_about SET last = 4611686018427387904",
         "UPDATE onward_leases_about SET last = 'x'",
         "UPDATE onward_leases_about SET version = 0",
         "UPDATE onward_leases SET token = token + 1",
@@ -242,7 +243,7 @@ def test_a_body_that_hides_a_rollback_of_the_database_is_told_and_writes_nothing
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute("INSERT OR ROLLBACK INTO mine VALUES (1)")
         with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
-            connection.execute("INSERT INTO mine VALUES (2)")
+            connection.execute("INSERT INTO mine VALUES (1)")  # the statement of before, word for word
     assert run(path, "SELECT count(*) FROM mine") == [(0,)]
     assert leases.holder("r") == lease
 
