@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import traceback
+import warnings
 from collections.abc import Callable
 
 PATIENCE = 20.0
@@ -17,7 +18,9 @@ class Child:
 
     def __init__(self, body: Callable[[Callable[[int], None]], None]) -> None:
         self._out, into = os.pipe()
-        self.pid = os.fork()
+        with warnings.catch_warnings():  # later Pythons warn when the test runner has threads of its own
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
         if self.pid == 0:
             code = 1
             try:

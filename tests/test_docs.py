@@ -87,11 +87,11 @@ def test_every_promise_names_a_test_that_exists():
     rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| promise")]
     assert len(rows) > 20
     for row in rows:
-        named_tests = re.findall(r"`(test_\w+\.py)::(test_\w+)`", row)
+        named_tests = re.findall(r"`((?:test_\w+|\w+_contract)\.py)::(test_\w+)`", row)
         assert named_tests, f"no test: {row}"
         for file, test in named_tests:
             path = ROOT / "tests" / file
-            assert path.exists() and re.search(rf"^(async )?def {test}\(", path.read_text("utf-8"), re.MULTILINE), row
+            assert path.exists() and re.search(rf"^ *(async )?def {test}\(", path.read_text("utf-8"), re.MULTILINE), row
 
 
 def test_decisions_say_context_choice_and_consequence():

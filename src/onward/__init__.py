@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from onward.aio import AsyncStore
     from onward.errors import OnwardError
     from onward.formats.importing import import_file
+    from onward.log.lease_keeper import LeaseKeeper
     from onward.log.memory import MemoryBackend
+    from onward.log.sqlite_leases import SqliteLeases
     from onward.model.event import APPEND, Draft, Event, replace, view
     from onward.model.messages import Image, Message, Model, Reasoning, Text, ToolCall, Usage
     from onward.reading import View
+    from onward.running.claims import claim
     from onward.running.hooks import Hooks, Inject, Moment, Veto
     from onward.running.records import Start
     from onward.session import Session
@@ -32,7 +35,9 @@ _PLACES = {
     "AsyncStore": "onward.aio",
     "OnwardError": "onward.errors",
     "import_file": "onward.formats.importing",
+    "LeaseKeeper": "onward.log.lease_keeper",
     "MemoryBackend": "onward.log.memory",
+    "SqliteLeases": "onward.log.sqlite_leases",
     "APPEND": "onward.model.event",
     "Draft": "onward.model.event",
     "Event": "onward.model.event",
@@ -51,6 +56,7 @@ _PLACES = {
     "Moment": "onward.running.hooks",
     "Veto": "onward.running.hooks",
     "Start": "onward.running.records",
+    "claim": "onward.running.claims",
     "Session": "onward.session",
     "Store": "onward.store",
 }
@@ -63,6 +69,7 @@ __all__ = [
     "Hooks",
     "Image",
     "Inject",
+    "LeaseKeeper",
     "MemoryBackend",
     "Message",
     "Model",
@@ -71,6 +78,7 @@ __all__ = [
     "Reasoning",
     "Session",
     "Start",
+    "SqliteLeases",
     "Store",
     "Text",
     "ToolCall",
@@ -78,6 +86,7 @@ __all__ = [
     "Veto",
     "View",
     "__version__",
+    "claim",
     "errors",
     "import_file",
     "replace",
