@@ -101,6 +101,11 @@ class Store:
     ) -> None:
         self.close()
 
+    def leave_catalogue_alone(self) -> None:
+        """From here on keep the catalogue in memory, made anew from the logs. Its file is not touched."""
+        self.catalogue.close()
+        self.catalogue = self.upkeep.catalogue = Catalogue(None)
+
     def close(self) -> None:
         """Close the catalogue. Sessions that are open stay usable."""
         self.catalogue.close()

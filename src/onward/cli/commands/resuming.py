@@ -41,10 +41,7 @@ def resume(store: Store, session: str, dry_run: bool, take_over: bool, as_json: 
     if how["accept"] is not None and how["discard"]:
         raise Usage("a run is either left behind (--accept) or given up (--discard)")
     if dry_run:
-        from onward.log.catalogue import Catalogue
-
-        # SQLite writes beside a database that it only reads.
-        store.catalogue = Catalogue(None)
+        store.leave_catalogue_alone()  # SQLite writes beside a database that it only reads
     id_ = store.find(session)
     refused: StorageFailed | None = None
     try:
