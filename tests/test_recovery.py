@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from builders import assistant, note, user
-from onward import Draft, Session, Store
-from onward.errors import Blocked, Locked, ReadOnly
+from builders import assistant, note, shared, user
+from onward import AsyncStore, Draft, Session, Store, import_file
+from onward.errors import Blocked, Locked, OnwardError, ReadOnly
 from onward.model.event import Event
+from onward.running.findings import Pending
 from onward.running.recovery import Recovery, ensure_ready
 from paths import bracket as B
 from paths import called, partial
@@ -278,3 +280,124 @@ def test_an_unknown_type_blocks_and_a_program_that_knows_it_goes_on(tmp_path: Pa
     with Store(tmp_path) as store, store.open("s") as session, pytest.raises(Blocked, match=r"my/two.*my/three"):
         ensure_ready(session)
     assert resumed(tmp_path, known=["my/two", "my/three"]).state == "repaired"
+
+
+# --- what a program settles before the rest is closed -----------------------------------------------------------------
+
+
+def test_what_a_program_settles_of_open_calls_is_not_closed_as_unknown(tmp_path: Path):
+    with Store(tmp_path) as store, store.create(id="s") as session:
+        branched(session)
+        session.append(B("T", **RUN), user("Fix it"), B("S"), assistant("", ("a", "ls"), ("b", "rm")))
+        session.append(called("a", (session.leaf or 0, 0), "ls"), called("b", (session.leaf or 0, 1), "rm"))
+    with Store(tmp_path) as store, store.open("s") as session:
+        asked: list[tuple[str, str]] = []
+
+        def settle(calls: Sequence[Pending]) -> None:
+            asked.extend((call.call_id, decision.action) for call, decision in calls)
+            assert session.branch == "main", "the others are closed, and the active branch is the one to write on"
+            session.tool_result("a", "found", call=calls[0].call.started)
+
+        base = session.next_seq
+        answer = session.resume(settle=settle)
+        assert asked == [("a", "ask"), ("b", "ask")]
+        words = tail(session, base)
+        assert [word.split(":")[0] for word in words[1:10]] == ["alpha"] * 3 + ["mid"] * 3 + ["zeta"] * 3
+        assert words[10].startswith("move main") and words[11:15] == [
+            "a ok",
+            "b TOOL_OUTCOME_UNKNOWN",
+            "step/end",
+            "turn/end interrupted",
+        ]
+        assert answer.state == "repaired" and len(answer.closed) == 12 == len(answer.closers)
+        assert [event.type for event in session.read(answer.closed)].count("turn/end") == 4
+        before = session.next_seq
+        assert session.resume(settle=settle).state == "ready" and session.next_seq == before
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_a_crash_after_some_calls_were_settled_closes_what_is_left(tmp_path: Path, cut: int):
+    home = tmp_path / "home"
+
+    def settle(calls: Sequence[Pending]) -> None:
+        for pending in calls:
+            if pending.call.call_id == "a":
+                session.tool_result("a", "found", call=pending.call.started)
+
+    interrupted(home, *TWO_CALLS, called("a", (4, 0), "ls"), called("b", (4, 1), "rm"))
+    length = len(log_of(home).read_bytes().splitlines())
+    with Store(home) as store, store.open("s") as session:
+        session.resume(settle=settle)
+        expected = shape(session)[:2]
+    lines = log_of(home).read_bytes().splitlines(keepends=True)
+    assert length + cut < len(lines)
+    log_of(home).write_bytes(b"".join(lines[: length + cut]))
+    with Store(home) as store, store.open("s") as session:
+        session.resume(settle=settle)
+        assert shape(session)[:2] == expected
+
+
+def test_the_same_for_asyncio(tmp_path: Path):
+    interrupted(tmp_path, *TWO_CALLS)
+
+    async def go() -> None:
+        async with AsyncStore(Store(tmp_path)) as store, await store.open("s") as session:
+            assert (await session.resume(dry_run=True)).state == "repaired"
+            answer = await session.resume()
+            async with session.turn("go on", run=answer.run, resumes=answer.resumes):
+                event = await session.checkpoint("a", "b")
+            assert event.data["run"] == "r1"
+
+    asyncio.run(go())
+
+
+# --- with the protocol, and with sessions of other programs -----------------------------------------------------------
+
+
+def test_an_interrupted_run_goes_on_as_a_turn_that_resumes_it(tmp_path: Path):
+    with Store(tmp_path) as store, store.create(id="s") as session:
+        turn = session.turn("Fix it")
+        turn.begin()
+        run = turn.run
+        session.checkpoint("init", "reason")
+    answer = resumed(tmp_path)
+    assert (answer.state, answer.run) == ("repaired", run)
+    with Store(tmp_path) as store, store.open("s") as session:
+        with session.turn(run=answer.run, resumes=answer.resumes) as turn:
+            assert turn.number == 2
+        assert [each.reason for each in session.turns()] == ["interrupted", "completed"]
+        assert session.resume().run is None, "it came to its end"
+
+
+def test_a_plain_turn_after_a_crash_closes_what_was_open_and_is_another_run(tmp_path: Path):
+    interrupted(tmp_path, *TWO_CALLS)
+    with Store(tmp_path) as store, store.open("s") as session, session.turn("something else") as turn:
+        assert turn.run != "r1" and turn.number == 2
+        assert [event.data["reason"] for event in session.nodes() if event.type == "turn/end"] == ["interrupted"]
+
+
+REAL = ["pi", "dsh", "claude-code", "codex"]
+
+
+@pytest.mark.parametrize("folder", REAL)
+def test_real_sessions_of_other_programs_are_resumed_once_and_stay_valid(tmp_path: Path, folder: str):
+    files = [path for path in sorted(shared("sessions", folder).rglob("*.jsonl")) if path.stat().st_size < 2 << 20]
+    seen = 0
+    for path in files[:: 1 + len(files) // 25]:
+        with Store(tmp_path / f"{seen}", sync="never") as store:
+            try:
+                id_ = import_file(store, path).session
+            except OnwardError:
+                continue  # samples of what cannot be imported
+            seen += 1
+            with store.open(id_) as session:
+                would = session.resume(dry_run=True)
+                first = session.resume()
+                assert first.state in ("ready", "repaired") and would.closed == first.closed
+                assert not any("turn" in session.state.open_brackets(leaf) for leaf in session.branches().values())
+                before = session.next_seq
+                assert session.resume().state == "ready" and session.next_seq == before
+                session.context()
+                with session.turn("go on"):
+                    pass
+    assert seen

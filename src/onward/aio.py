@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
@@ -20,8 +20,10 @@ from onward.session import Session
 from onward.store import Store
 
 if TYPE_CHECKING:
+    from onward.model.checkpoint import Bindings
     from onward.running.aio import AsyncTurn
     from onward.running.queue import QueuedInput, Target
+    from onward.running.recovered import Recovery
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,6 +77,21 @@ class AsyncSession:
         from onward.running.aio import AsyncTurn
 
         return AsyncTurn(self.sync_session.turn(content, source=source, run=run, resumes=resumes), self._always)
+
+    async def resume(self, bindings: Bindings | None = None, **how: Any) -> Recovery:
+        """See `Session.resume`."""
+        return await asyncio.to_thread(lambda: self.sync_session.resume(bindings, **how))
+
+    async def checkpoint(
+        self,
+        node: str,
+        next_node: str | None,
+        *,
+        state: Mapping[str, Any] | None = None,
+        bindings: Bindings | None = None,
+    ) -> Event:
+        """See `Session.checkpoint`."""
+        return await asyncio.to_thread(self.sync_session.checkpoint, node, next_node, state=state, bindings=bindings)
 
     async def sync(self) -> None:
         """See `Session.sync`. Concurrent sessions sync in parallel."""

@@ -61,12 +61,24 @@ class Attempt:
             reasons = self._unknown_types() if judged is None else judged.reasons
             if reasons:
                 return self._block(branch, judged, reasons)
-        if settle is not None and not self._dry_run and judged is not None and judged.turn.end is None:
-            self._close(branch, None)
-            settle(judged.calls)
+            if settle is None or self._dry_run or judged is None or judged.turn.end is not None:
+                answer = self._close(branch, judged)
+                return answer if judged is None else replace(answer, calls=tuple(judged.calls))
+            # The others first and in a batch of their own: what is settled must be the last thing on the active branch.
+            others = self._close(branch, None)
+        settle(judged.calls)
         with self._log.still():
-            answer = self._close(branch, self._judge(branch))
-        return answer if judged is None else replace(answer, calls=tuple(judged.calls))
+            settled = self._judge(branch)
+            if settled is not None and settled.reasons:
+                return replace(self._block(branch, settled, settled.reasons), closed=others.closed)
+            answer = self._close(branch, settled)
+        return replace(
+            answer,
+            state="repaired",
+            closed=others.closed + answer.closed,
+            closers=others.closers + answer.closers,
+            calls=tuple(judged.calls),
+        )
 
     def discard(self) -> Recovery:
         with self._log.still():
@@ -251,7 +263,7 @@ class Attempt:
         return Recovery(
             session=self._session.id,
             branch=branch,
-            state="ready" if plan.empty else "repaired",
+            state="repaired" if plan.closers or plan.noted is not None else "ready",
             closed=closed,
             closers=plan.closers,
             run=None if going is None else going.run,
@@ -259,7 +271,7 @@ class Attempt:
             checkpoint=saved,
             turn=turn,
             left=tuple(left),
-            next=_next(going, saved),
+            next=_next(going, saved) if going is not None else _NEW if judged is None else _NAMELESS,
         )
 
     def _noted(self, judged: _Judged | None, active: Unfinished | None) -> Noted | None:
@@ -306,9 +318,11 @@ def is_open(session: View, branch: str, stale_before: int) -> bool:
     return start is not None and start < stale_before
 
 
-def _next(turn: LastTurn | None, saved: Saved | None) -> str:
-    if turn is None:
-        return "nothing was interrupted; a new turn can start"
+_NEW = "nothing was interrupted; a new turn can start"
+_NAMELESS = "a new turn can start; the one that was interrupted belongs to no run that could go on here"
+
+
+def _next(turn: LastTurn, saved: Saved | None) -> str:
     number = turn.start.data.get("turn")
     which = f"turn {number}" if isinstance(number, int) else f"the turn of event {turn.start.seq}"
     if saved is None:
