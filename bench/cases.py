@@ -31,6 +31,8 @@ PEERS = (
     ("ADK SqliteSessionService", "adk_sqlite", "append_event", 300),
 )
 
+GRAPH_PEER = "LangGraph SqliteSaver.put of all messages"
+
 
 def _peers(synchronous: str, most: int = 2000) -> tuple[Case, ...]:
     return tuple(
@@ -153,6 +155,22 @@ def rows(big: Path, warm: Path, sized: dict[int, Path]) -> list[Row]:
                     {"count": 200, "surface": 2_000},
                 ),
             ),
+        ),
+        Row(
+            "graph",
+            "A graph of 300 messages with a checkpoint after each",
+            (Metric("mb", "MB", "on disk"), Metric("us", "µs", "message + checkpoint")),
+            (
+                Case(ONWARD, "onward_cases:graph", 'sync="never"; messages and digests included', {"count": 300}),
+                Case(
+                    GRAPH_PEER,
+                    "peers:langgraph_graph",
+                    "all messages so far in each; WAL, synchronous=OFF",
+                    {"count": 300, "synchronous": "OFF"},
+                    peer=True,
+                ),
+            ),
+            rounds=3,
         ),
         Row(
             "import",

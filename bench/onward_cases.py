@@ -21,7 +21,7 @@ import startup
 from baselines import FILES, serial_and_parallel
 from onward import APPEND, Draft, Message, Model, Session, Store, Text, ToolCall
 from onward.log.protocol import Sync
-from sample import Skip, message, summary, text, timed
+from sample import WARM_UP, Skip, message, summary, text, timed
 
 BATCH = 8
 """Events between two durability points where `sync="barrier"` is measured."""
@@ -228,6 +228,33 @@ def turns(work: Path, count: int, surface: int = 0) -> dict[str, float]:
             cpu.append((time.process_time_ns() - counted.cpu - spent) / 1e6)
             syncs.append(counted.count - before)
     return {**summary(taken), "cpu_ms": statistics.median(cpu), "syncs": statistics.median(syncs)}
+
+
+def graph(work: Path, count: int) -> dict[str, float]:
+    """A run that notes a checkpoint after each of `count` messages: `mb` of the session's folder, messages included."""
+    from onward.model.checkpoint import Bindings
+    from onward.model.digests import Graph, ToolShape, model_digest, permissions_digest, tools_digest
+
+    bindings = Bindings(
+        graph=Graph(1, ("reason", "act"), (("reason", "act"), ("act", "reason"))),
+        tools=tools_digest([ToolShape(f"tool{number}", "1", "read", {"type": "object"}) for number in range(12)]),
+        permissions=permissions_digest([{"mode": "ask"}]),
+        model=model_digest({"provider": "example", "name": "example-large"}),
+        workspace=str(work),
+    )
+    with closing(open_store(work)) as store, closing(store.create(cwd=str(work))) as session:
+        with session.turn(run="run") as turn:
+
+            def step(number: int) -> None:
+                session.append(said(number))
+                state = {"iteration": number, "failures": 0, "replans": 0}
+                session.checkpoint("act", "reason", state=state, bindings=bindings)
+
+            numbers = timed(step, count - WARM_UP)
+            turn.end("completed")
+        folder = store.backend.locate(session.id).path.parent
+        numbers["mb"] = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
+    return numbers
 
 
 # --- the command line ---------------------------------------------------------------------------------------------

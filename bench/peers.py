@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from sample import Skip, text, timed, timed_async
+from sample import WARM_UP, Skip, text, timed, timed_async
 
 _connect = sqlite3.connect
 
@@ -127,6 +127,28 @@ def langgraph_checkpoints(work: Path, count: int, synchronous: str) -> dict[str,
         numbers["read_ms"] = (time.perf_counter() - began) * 1e3
         if got < count:
             raise RuntimeError(f"read {got} of {count} checkpoints back")
+    return _checked(numbers, seen, synchronous)
+
+
+def langgraph_graph(work: Path, count: int, synchronous: str) -> dict[str, float]:
+    """LangGraph, `SqliteSaver.put` as a graph calls it: a checkpoint after each message, with all messages so far."""
+    seen = _durability(synchronous)
+    saver_class = _library("langgraph.checkpoint.sqlite").SqliteSaver
+    empty = _library("langgraph.checkpoint.base").empty_checkpoint
+    path = work / "graph.db"
+    messages: list[dict[str, str]] = []
+    with saver_class.from_conn_string(str(path)) as saver:
+        saver.setup()
+        config: dict[str, Any] = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
+
+        def step(number: int) -> None:
+            nonlocal config
+            messages.append({"role": "user", "content": text(number)})
+            checkpoint = {**empty(), "channel_values": {"messages": list(messages)}}
+            config = saver.put(config, checkpoint, {"source": "loop", "step": number}, {})
+
+        numbers = timed(step, count - WARM_UP)
+    numbers["mb"] = sum(file.stat().st_size for file in work.glob("graph.db*")) / 1e6
     return _checked(numbers, seen, synchronous)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cases import BARE, BIG, ONWARD, PEERS, SIZES
+from cases import BARE, BIG, GRAPH_PEER, ONWARD, PEERS, SIZES
 from harness import Outcome, Results, ratio
 
 FLAT = 1.5
@@ -119,6 +119,14 @@ PROMISES: tuple[Check, ...] = (
     ),
     at_most("a turn with a round of tools: at most 5 syncs", "turn", ONWARD, "syncs", 5, ""),
     at_most("a turn with a round of tools: at most 2 ms of CPU besides syncs", "turn", ONWARD, "cpu_ms", 2, "ms"),
+    times_at_most(
+        "checkpoints of a graph of 300 messages: at most 1/20 of the bytes of LangGraph's SQLite saver",
+        "graph",
+        ONWARD,
+        GRAPH_PEER,
+        "mb",
+        1 / 20,
+    ),
     at_most("`import onward`: at most 100 ms", "import", ONWARD, "ms", 100, "ms"),
     at_most("`onward sessions` over 1,000 sessions: at most 200 ms", "sessions", ONWARD, "ms", 200, "ms"),
     at_most("install of the core: at most 15 s", "install", ONWARD, "s", 15, "s"),
