@@ -128,6 +128,7 @@ ELSEWHERE = {
 NO_REACH = {
     "create": "begins a session; an id that is taken is refused whoever has it, for two cannot lie in one place",
     "close": "reaches none",
+    "leave_catalogue_alone": "reaches none; what it lists from then on is hidden as before",
     "steady": "is the time",
     "row": "is of a handle",
     "note_turn_end": "is of a handle",
