@@ -176,10 +176,10 @@ def test_a_search_may_be_of_one_file_or_of_files_of_a_kind_and_show_what_is_arou
 
 
 def test_a_search_leaves_out_what_git_ignores_also_by_rules_above_the_directory(tmp_path: Path):
-    files = {".gitignore": "/work/out\n*.o\n", "work/out/f": "x", "work/f.o": "x", "work/f": "x", "work/.git2/f": "x"}
+    files = {".gitignore": "/sub/out\n*.o\n", "sub/out/f": "x", "sub/f.o": "x", "sub/f": "x", "sub/.git2/f": "x"}
     tree(tmp_path, files)
     (tmp_path / ".git").mkdir()
-    outcome = call(SEARCH, at(tmp_path / "work"), pattern="x")
+    outcome = call(SEARCH, at(tmp_path / "sub"), pattern="x")
     assert outcome.text == ".git2/f:1: x\nf:1: x\n[2 matching lines in 2 of 2 files]"
 
 

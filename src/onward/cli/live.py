@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import suppress
+import threading
 from typing import TYPE_CHECKING, Any
 
 from onward.cli import output
@@ -191,7 +191,7 @@ def go(agent: Agent, session: Session, text: str | None, terminal: Terminal) -> 
             stop.set()
             task.cancel()
 
-        with suppress(NotImplementedError, ValueError, RuntimeError):  # not in a main thread
+        if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, end)
         try:

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 INSTRUCTIONS = "onward.instructions"
 """What marks the system message that an agent put into a session, so that it can be replaced when it changes."""
 
+RECONCILED = "reconciled"
+"""The kind of the messages that tell a model what became of a call; their data is the seq of the tool/reconciled."""
+
 GRAPH = Graph(
     version=graph.VERSION,
     nodes=tuple(graph.EDGES),
@@ -184,7 +187,7 @@ class Agent:
         actor = await self._actor(session, watch, cancelled)
         settled: list[Settled] = []
         here = asyncio.get_running_loop()
-        settler = Settler(session, self.toolset, actor.context, self.inquirer, watch)
+        settler = Settler(session, self.toolset, self.permissions, actor.context, self.inquirer, watch)
 
         def settle(pending: Sequence[Pending]) -> None:
             calls = [each.call for each in pending]
@@ -222,7 +225,8 @@ class Agent:
                 run=run,
                 turn=None,
                 reason="blocked",
-                detail=f"what became of {names} is unknown; say so with `onward calls`, or go on with a new request",
+                detail=f"what became of {names} is unknown; go on at a terminal, where you are asked, or call "
+                "`Session.reconcile`",
                 unknown=tuple(unknown),
                 settled=tuple(settled),
             )
@@ -247,13 +251,15 @@ class Agent:
 
     def _tell_of_reconciled(self, session: Session, turn: AsyncTurn, run: str) -> None:
         """Tell the model what a person has found out about calls whose results say that nobody knows."""
+        told = {event.data.get("data") for event in session.nodes() if _tells_of_reconciled(event)}
         for call in session.calls():
-            if call.state == "reconciled" and call.code == OUTCOME_UNKNOWN and self._is_of(call, session, run):
-                settled = call.attempts[-1].reconciled
-                if settled is not None:
-                    text = f"The outcome of the call {call.call_id} of {call.name} is known now: {settled.outcome}."
-                    more = f" Evidence: {settled.evidence}" if settled.evidence else ""
-                    turn.inject(text + more, kind="reconciled")
+            settled = call.reconciled
+            if settled is None or call.code != OUTCOME_UNKNOWN or settled.seq in told:
+                continue
+            if self._is_of(call, session, run):
+                text = f"The outcome of the call {call.call_id} of {call.name} is known now: {settled.outcome}."
+                more = f" Evidence: {settled.evidence}" if settled.evidence else ""
+                turn.inject(text + more, kind=RECONCILED, data=settled.seq)
 
     async def _finish(self, loop: Loop, ending: Ending) -> Ended:
         turn, session = loop.turn, loop.session
@@ -349,6 +355,10 @@ def _instruct(session: Session, text: str) -> None:
                 sources=(old,),
             )
         )
+
+
+def _tells_of_reconciled(event: Event) -> bool:
+    return event.type == "custom/message" and event.data.get("kind") == RECONCILED
 
 
 def _is_ours(event: Event) -> bool:

@@ -17,6 +17,7 @@ from onward.model.repair import OUTCOME_UNKNOWN
 from onward.running import lines
 from onward.running.aio import through
 from onward.running.records import Advertised, Start, Started
+from onward.runtime.permissions import Permissions
 from onward.runtime.progress import ToolEnded, ToolStarted, Watcher
 from onward.runtime.tools.calling import Outcome, Prepared, perform, prepare, probe
 from onward.runtime.tools.tool import Tool, ToolContext
@@ -68,6 +69,7 @@ class Settler:
 
     session: Session
     tools: Toolset
+    permissions: Permissions
     context: ToolContext
     inquirer: Inquirer | None
     watch: Watcher
@@ -97,6 +99,8 @@ class Settler:
             known = call.reconciled  # settled by somebody, and the process went before the model was told
             return await self._answer(call, decision, known.outcome, known.by, known.evidence or SAID_SO)
         if decision.action in ("re-execute", "re-execute-with-key") and tool is not None:
+            if not self._may_run(call, tool):
+                return Settled(call, decision, "it may not run again: nobody allows it now")
             return await self._again(call, tool, decision)
         if decision.action == "ask" and call.attempts:
             return await self._ask(call, decision)
@@ -105,9 +109,7 @@ class Settler:
     def _probe(self, call: Call, tool: Tool) -> Any:
         last = call.attempts[-1]
         evidence = last.evidence if isinstance(last.evidence, dict) else {}
-        arguments = call.arguments if isinstance(call.arguments, dict) else {}
-        context = self._context(call, last)
-        return probe(tool, tool.arguments(arguments), evidence, context)
+        return probe(tool, tool.arguments(call.arguments), evidence, self._context(call, last))
 
     async def _ask(self, call: Call, decision: Decision) -> Settled:
         if self.inquirer is None:
@@ -183,6 +185,13 @@ class Settler:
         await through(self._log, started, outcome)
         self.watch(ToolEnded(call.call_id, tool.name, outcome.text, outcome.is_error, True))
         return Settled(call, decision, f"run again as attempt {number}")
+
+    def _may_run(self, call: Call, tool: Tool) -> bool:
+        """Whether a call is allowed now: by the rules, or by a permission that is bound to its arguments and holds."""
+        verdict = self.permissions.judge(tool.name, call.effect)
+        return verdict == "allow" or (
+            verdict == "ask" and call.approval is not None and call.approval.outcome == "allowed"
+        )
 
     def _prepare(self, tool: Tool, call: Call, context: ToolContext) -> Prepared | Outcome:
         return prepare(tool, tool.arguments(call.arguments), context)

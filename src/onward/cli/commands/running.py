@@ -146,9 +146,9 @@ def _opened(store: Store, session: str | None, point: Point) -> Session:
     try:
         if point.at is not None or point.node is not None:
             view = point.of(opened)
-            name = f"from-{'start' if view.leaf is None else view.leaf}"
-            opened.create_branch(_free(name, opened), node=view.leaf)
-            opened.move(_newest(opened), view.leaf)
+            name = _free(f"from-{'start' if view.leaf is None else view.leaf}", opened)
+            opened.create_branch(name, node=view.leaf)
+            opened.move(name, view.leaf)
         elif point.branch is not None:
             opened.move(point.branch, point.of(opened).leaf)
     except BaseException:
@@ -163,10 +163,6 @@ def _free(name: str, session: Session) -> str:
     while (free := name if number == 1 else f"{name}-{number}") in taken:
         number += 1
     return free
-
-
-def _newest(session: Session) -> str:
-    return list(session.branches())[-1]
 
 
 def _usage(session: Session, ended: Ended) -> dict[str, Any]:
