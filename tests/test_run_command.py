@@ -1,0 +1,276 @@
+"""`onward run`: against a real server, at a real terminal, stopped, and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import PROGRAM, Answer, document, onward, program
+from model_server import Answer as Said
+from model_server import Call, ModelServer, overflow, rate_limited
+from onward.store import Store
+
+SLOW = 60.0
+"""Seconds after which a program that should have said something is taken for stuck."""
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A git repository with a mistake in it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    (folder / "AGENTS.md").write_text("Prices are in cents.\n")
+    (folder / "total.py").write_text("def total(items):\n    return sum(items) + 1\n")
+    (folder / "check.py").write_text("from total import total\nassert total([1, 2]) == 3\nprint('it holds')\n")
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def script(folder: Path, lines: list[Any]) -> str:
+    path = folder / "script.json"
+    path.write_text(json.dumps(lines))
+    return f"scripted:{path}"
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"calls": [{"name": name, "arguments": arguments}]}
+
+
+def asks(number: int, name: str, **arguments: Any) -> Said:
+    raw = json.dumps(arguments)
+    return Said(calls=[Call(f"call_{number}", name, [raw[:5], raw[5:]])])
+
+
+def test_a_task_is_done_against_a_server_that_misbehaves(home: Path, work: Path) -> None:
+    server = ModelServer(
+        rate_limited("0"),
+        asks(1, "search", pattern="sum"),
+        Said(status=500, error="out of order"),
+        asks(2, "read", path="total.py"),
+        Said(text=["I thi", "nk "], end="cut"),
+        Said(calls=[Call("call_3", "edit", '{"path": "total.py", ')]),
+        asks(4, "edit", path="total.py", old="sum(items) + 1", new="sum(items)"),
+        overflow(),
+        asks(5, "shell", command="python3 check.py"),
+        Said("One was added to the sum; the check holds now."),
+    )
+    with server:
+        words = ["run", "Mend the total", "--model", f"{server.url}#test", "--approve", "all", "--json"]
+        answer = program(home, *words, cwd=work)
+    assert answer.code == 0, answer
+    said = answer.document
+    assert (said["reason"], said["text"]) == ("completed", "One was added to the sum; the check holds now.")
+    assert (work / "total.py").read_text() == "def total(items):\n    return sum(items)\n"
+    calls = document(home, "calls", said["session"])["calls"]
+    assert [(each["tool"], each["state"]) for each in calls] == [
+        ("search", "succeeded"),
+        ("read", "succeeded"),
+        ("edit", "cancelled"),
+        ("edit", "succeeded"),
+        ("shell", "succeeded"),
+    ]
+    with Store(home) as store, store.open(said["session"], write=False) as session:
+        codes = [event.data["error"]["code"] for event in session.nodes() if event.type == "assistant/attempt"]
+        assert codes == ["RATE_LIMIT", "OVERLOADED", "CUT_STREAM", "CONTEXT_OVERFLOW"]
+        shown = session.tool_result_text("call_5")
+        assert "it holds" in shown
+    assert "Prices are in cents." in json.dumps(server.seen[0].body["messages"])
+    assert said["usage"]["requests"] > 5 and said["usage"]["output"] > 0
+
+
+def test_a_key_that_is_not_taken_ends_the_run_as_an_error(home: Path, work: Path) -> None:
+    with ModelServer(Said(status=401, error={"message": "no such key", "code": "invalid_api_key"})) as server:
+        answer = program(home, "run", "Hello", "--model", f"{server.url}#test", cwd=work)
+    assert answer.code == 1 and "The run ended as error" in answer.out
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "neither a TEXT nor a session"),
+        (["x"], "no model is named"),
+        (["  ", "--model", "openai:x"], "nothing to do in an empty TEXT"),
+        (["x", "--model", "scripted:nowhere.json"], "no script"),
+        (["x", "--model", "unheard"], "no model has the name"),
+        (["x", "--model", "SCRIPT", "--tools", "read,nothing"], "there is no tool 'nothing'"),
+        (["x", "--model", "SCRIPT", "--node", "3"], "need --session"),
+        (["x", "--model", "SCRIPT", "--session", "nobody"], "there is no session 'nobody'"),
+    ],
+)
+def test_words_that_are_off_are_one_sentence_and_no_session(
+    home: Path, work: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    model = script(tmp_path, ["Hello."])
+    answer = program(home, "run", *[model if word == "SCRIPT" else word for word in words], cwd=work)
+    assert answer.code in (1, 2, 3) and said in answer.err and answer.out == ""
+    assert document(home, "sessions", "--all") == {"sessions": []}
+
+
+def test_events_are_json_lines_and_the_outcome_is_the_last(home: Path, work: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, [call("read", path="total.py"), "Read."])
+    answer = program(home, "run", "Read it", "--model", model, "--json-events", cwd=work)
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    assert answer.code == 0 and set(lines[-1]) >= {"session", "turn", "reason", "text", "usage"}
+    with Store(home) as store, store.open(lines[-1]["session"], write=False) as session:
+        assert [line["seq"] for line in lines[:-1]] == [event.seq for event in session.events()]
+
+
+def test_where_nobody_can_be_asked_what_changes_something_is_not_run(home: Path, work: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, [call("write", path="new.txt", content="x"), "Never said."])
+    answer = program(home, "run", "Write it", "--model", model, "--json", cwd=work)
+    assert answer.code == 5 and answer.document["reason"] == "blocked"
+    assert not (work / "new.txt").exists()
+
+
+@pytest.mark.parametrize("place", ["--node", "--at"])
+def test_a_run_from_an_earlier_place_is_on_a_branch_of_its_own(
+    home: Path, work: Path, tmp_path: Path, place: str
+) -> None:
+    model = script(tmp_path, ["First.", "Second."])
+    first = program(home, "run", "One", "--model", model, "--json", cwd=work).document
+    program(home, "run", "Two", "--session", first["session"], "--model", model, cwd=work)
+    tree = document(home, "tree", first["session"])
+    [main] = tree["branches"]
+    prompt = next(node["seq"] for node in tree["nodes"] if node["type"] == "user/message")
+    end = next(node["seq"] for node in tree["nodes"] if node["type"] == "turn/end")
+    words = ["run", "Other", "--session", first["session"], place, end, "--model", model, "--json"]
+    assert program(home, *words, cwd=work).document["text"] == "Second."
+    after = document(home, "tree", first["session"])
+    assert after["active"] == f"from-{end}" and main in after["branches"] and prompt < end
+
+
+class AtTerminal:
+    """The program at a pseudo-terminal."""
+
+    def __init__(self, home: Path, cwd: Path, *words: str) -> None:
+        self._master, slave = pty.openpty()
+        env = {**os.environ, "ONWARD_HOME": str(home), "TERM": "dumb", "COLUMNS": "120"}
+        self.process = subprocess.Popen(
+            [PROGRAM, *words], cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+        )
+        os.close(slave)
+        self.said = ""
+
+    def until(self, text: str) -> None:
+        """Read until something was said."""
+        end = time.monotonic() + SLOW
+        while text not in self.said:
+            assert time.monotonic() < end, self.said
+            self.read()
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def end(self) -> int:
+        """Read to the end. Returns the exit code."""
+        end = time.monotonic() + SLOW
+        while self.process.poll() is None:
+            assert time.monotonic() < end, self.said
+            self.read()
+        self.read()
+        os.close(self._master)
+        return self.process.returncode
+
+    def read(self) -> None:
+        """Take what it has said in the meantime."""
+        if select.select([self._master], [], [], 0.1)[0]:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:  # the program has closed the terminal
+                data = b""
+            self.said += re.sub(r"\x1b\[[0-9;]*m", "", data.decode("utf-8", "replace"))
+
+
+def test_a_person_at_the_terminal_is_asked_and_what_is_answered_holds(home: Path, work: Path, tmp_path: Path) -> None:
+    lines = [
+        call("write", path="one.txt", content="1"),
+        call("write", path="two.txt", content="2"),
+        call("shell", command="rm total.py"),
+        "Two files are there.",
+    ]
+    terminal = AtTerminal(home, work, "run", "Write two files", "--model", script(tmp_path, lines))
+    terminal.until("Allow it?")
+    terminal.type("what?\n")  # no answer: the question is put again
+    terminal.type("a\n")
+    terminal.until("rm total.py")
+    terminal.until("shell wants to run")
+    terminal.type("n\n")
+    terminal.until("What shall it do instead?")
+    terminal.type("keep it\n")
+    assert terminal.end() == 0
+    assert "Two files are there." in terminal.said
+    assert (work / "one.txt").exists() and (work / "two.txt").exists() and (work / "total.py").exists()
+    [row] = document(home, "sessions", "--all")["sessions"]
+    assert "keep it" in onward(home, "show", row["session"]).out
+
+
+def test_ctrl_c_ends_the_turn_and_the_session_goes_on(home: Path, work: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, [{"text": "Let me think about", "hang": True}, "unused"])
+    terminal = AtTerminal(home, work, "run", "Think", "--model", model)
+    terminal.until("think about")
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    assert terminal.end() == 1
+    assert "aborted" in terminal.said and "Traceback" not in terminal.said
+    [row] = document(home, "sessions", "--all")["sessions"]
+    with Store(home) as store, store.open(row["session"]) as session:
+        assert session.nodes()[-1].data["reason"] == "aborted"
+        assert "think about" in str(session.context().messages[-1])
+    again = program(
+        home, "run", "And?", "--session", row["session"], "--model", script(tmp_path, ["", "Well."]), cwd=work
+    )
+    assert again.code == 0 and "Well." in again.out
+
+
+def test_ctrl_c_while_a_command_runs_ends_it_and_says_that_its_outcome_is_unknown(
+    home: Path, work: Path, tmp_path: Path
+) -> None:
+    model = script(tmp_path, [call("shell", command="echo begun > begun; sleep 600; echo done > done"), "unused"])
+    terminal = AtTerminal(home, work, "run", "Wait", "--approve", "all", "--model", model)
+    end = time.monotonic() + SLOW
+    while not (work / "begun").exists():
+        assert time.monotonic() < end
+        terminal.read()
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    assert terminal.end() == 1
+    [row] = document(home, "sessions", "--all")["sessions"]
+    [made] = document(home, "calls", row["session"])["calls"]
+    assert made["state"] == "unknown" and not (work / "done").exists()
+
+
+def test_a_killed_run_goes_on_without_a_text(home: Path, work: Path, tmp_path: Path) -> None:
+    lines = [call("read", path="total.py"), {"text": "Thinking", "hang": True}]
+    process = subprocess.Popen(
+        [PROGRAM, "run", "Read", "--model", script(tmp_path, lines), "--json-events"],
+        cwd=work,
+        env={**os.environ, "ONWARD_HOME": str(home)},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if b'"assistant/partial"' in line or b'"step":2' in line:
+            break
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    [row] = document(home, "sessions", "--all")["sessions"]
+    model = script(tmp_path, [lines[0], "Read it.", "Read it."])
+    answer: Answer = program(home, "run", "--session", row["session"], "--model", model, cwd=work)
+    assert answer.code == 0 and "Read it." in answer.out
+    none = program(home, "run", "--session", row["session"], "--model", model, cwd=work)
+    assert none.code == 1 and "no run to go on with" in none.err
