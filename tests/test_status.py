@@ -14,7 +14,7 @@ from builders import user
 from command_line import document, onward
 from onward import MemoryBackend, Session, Store, Veto
 from onward.errors import NotActive, OnwardError, Refused, Usage
-from onward.model.data import Status as State
+from onward.model.facts import Status as State
 from onward.model.status import state_at
 
 BEGIN = 1_700_000_000_000

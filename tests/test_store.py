@@ -28,7 +28,6 @@ from onward.errors import (
     Refused,
 )
 from onward.errors import Usage as UsageError
-from onward.log.door import check_known
 from onward.model import snapshot
 from onward.model.event import Origin, SourceFile
 from onward.model.messages import Image, Text, ToolCall
@@ -496,11 +495,12 @@ def test_an_unknown_type_forbids_resuming_only(make: Make):
     with store.create() as session:
         session.append(Draft(type="my/node", data={"a": 1}))
         session.append(Draft(type="my/ignorable", data={}, ignorable=True))
-    with store.open(session.id, write=False) as again:
+    with store.open(session.id) as again:
         assert [event.type for event in again.nodes()] == ["my/node", "my/ignorable"]
-        with pytest.raises(OnwardError, match="my/node"):
-            check_known(again.state)
-        check_known(again.state, {"my/node"})
+        assert again.resume(dry_run=True, known={"my/node"}).state == "ready"
+        answer = again.resume()
+        assert (answer.state, [reason.code for reason in answer.reasons]) == ("blocked", ["UNKNOWN_TYPE"])
+        assert "my/node" in answer.reasons[0].text
 
 
 # --- the listing ----------------------------------------------------------------------------------------------

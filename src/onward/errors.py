@@ -86,12 +86,6 @@ class ReadOnly(Refused):
     code = "read-only"
 
 
-class UnknownType(Refused):
-    """The log has an event type that this program does not know and that is not marked ignorable."""
-
-    code = "unknown-type"
-
-
 class BadSource(Refused):
     """A file that cannot be imported: binary, empty, a directory, unreadable, of no known format."""
 

@@ -10,8 +10,8 @@ from onward.errors import Corrupt
 from onward.log.backend import Backend
 from onward.log.catalogue import Row
 from onward.log.door import Log
-from onward.model.data import Status as State
 from onward.model.event import Cut, Origin, Spawned, given
+from onward.model.facts import Status as State
 from onward.model.status import state_at
 from onward.model.text import one_line
 from onward.reading import View

@@ -412,7 +412,7 @@ class Store:
         Returns:
             The name of the file in the inbox.
         """
-        from onward.log.door import InboxDocument
+        from onward.log.inbox import InboxDocument
 
         check_id(session)
         self.backend.locate(session)

@@ -8,29 +8,27 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from hashlib import sha256
 from typing import Any
 from weakref import WeakSet
 
-import msgspec
-from msgspec import UNSET
 from msgspec.structs import force_setattr
 
-from onward.errors import Conflict, LeafMoved, ReadOnly, Refused, UnknownType
+from onward.errors import Conflict, LeafMoved, ReadOnly, Refused
 from onward.log import loading
 from onward.log.backend import Backend
 from onward.log.chain import Chain
-from onward.log.drafts import shaped
+from onward.log.drafts import event_of, prepare, shaped
+from onward.log.inbox import draft_of
 from onward.log.protocol import LogReader, LogWriter, Sync
-from onward.model import lossless, snapshot
+from onward.model import snapshot
 from onward.model.canonical import same_json
 from onward.model.event import MAIN, Draft, Event, given, line_of
 from onward.model.state import Lookup, Planned, State
 from onward.model.tree import NONE
 from onward.model.usage import USAGE_TYPES, Totals
-from onward.model.vocabulary import INBOX_TYPES, VOCABULARY, kind_of
+from onward.model.vocabulary import kind_of
 
 Late = Callable[[Sequence[Event]], Draft]
 """Makes a draft when the ones before it in its batch are planned and sealed, from their events: for a draft that says
@@ -47,17 +45,6 @@ Clock = Callable[[], int]
 
 
 _open_logs: WeakSet[Log] = WeakSet()
-
-
-class InboxDocument(msgspec.Struct, forbid_unknown_fields=True):
-    """What a process without the lock may drop: a fact. `time` is its own, in Unix milliseconds."""
-
-    type: str
-    data: Any = None
-    about: int | None = None
-    time: int | None = None
-    fact: bool = False
-    ignorable: bool = False
 
 
 class Log:
@@ -339,7 +326,7 @@ class Log:
             first = self._same_key(draft, data, lookup)
             if first is not None:
                 return first, None, b""
-        event = _event(draft, state.next_seq, now, data)
+        event = event_of(draft, state.next_seq, now, data)
         planned = state.plan(event, data, lookup)
         line, digest = line_of(event, raw, self._last)
         force_setattr(event, "hash", digest.decode())
@@ -397,7 +384,7 @@ class Log:
         taken: list[str] = []
         for name, dropped_at, document in pending:
             try:
-                draft = _from_inbox(name, dropped_at, document)
+                draft = draft_of(name, dropped_at, document)
                 self._write(writer, [draft])
             except Refused as error:
                 self._inbox.refuse(name, error.message)
@@ -412,86 +399,8 @@ class Log:
         return len(pending)
 
 
-def prepare(draft: Draft, blobs: dict[str, bytes], *, seq: int) -> tuple[Any, bytes]:
-    """A draft's data as it will be stored, and as JSON; long strings are added to `blobs`.
-
-    Raises:
-        Refused: the data is not what the vocabulary says of the type.
-        NotLossless: the data holds something that JSON cannot hold.
-    """
-    data = draft.data
-    if isinstance(data, msgspec.Struct):
-        data = msgspec.to_builtins(data)
-    row = VOCABULARY.get(draft.type)
-    if row is not None:
-        try:
-            msgspec.convert(data, row.data)
-        except msgspec.ValidationError as error:
-            raise Refused(f"the data is not that of a {draft.type}: {error}", seq=seq) from None
-
-    def put(raw: bytes) -> str:
-        name = sha256(raw).hexdigest()
-        blobs[name] = raw
-        return name
-
-    return lossless.guarded(data, put)
-
-
-def check_known(state: State, types: Iterable[str] = ()) -> None:
-    """Refuse to resume a log with an event type that neither the vocabulary nor `types` names.
-
-    Raises:
-        UnknownType: naming the type and the seq of its first event.
-    """
-    known = set(types)
-    found = next(((seq, type_) for type_, seq in state.unknown.items() if type_ not in known), None)
-    if found is not None:
-        seq, type_ = found
-        raise UnknownType(
-            f"the log has events of the type {type_!r}, which this program does not know",
-            seq=seq,
-            hint="use the program that wrote them, or name the type as known; reading and exporting work all the same",
-        )
-
-
 def _made(drafts: Drafts, base: int) -> Sequence[Item]:
     return drafts(base) if callable(drafts) else drafts
-
-
-def _event(draft: Draft, seq: int, now: int, data: Any) -> Event:
-    return Event(
-        seq=seq,
-        type=draft.type,
-        time=now if draft.time is None else draft.time,
-        data=data,
-        branch=UNSET if draft.branch is None or draft.branch == MAIN else draft.branch,
-        parent=draft.parent,
-        about=UNSET if draft.about is None else draft.about,
-        surface=UNSET if draft.surface is None else draft.surface,
-        sources=tuple(draft.sources),
-        key=UNSET if draft.key is None else draft.key,
-        fact=draft.fact,
-        ignorable=draft.ignorable,
-        origin=UNSET if draft.origin is None else draft.origin,
-    )
-
-
-def _from_inbox(name: str, dropped_at: int, document: bytes) -> Draft:
-    try:
-        found = msgspec.json.decode(document, type=InboxDocument)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Refused(f"not a fact that the inbox takes: {error}") from None
-    if found.type not in INBOX_TYPES and (found.type in VOCABULARY or not found.fact):
-        raise Refused(f"{found.type} cannot come through the inbox")
-    return Draft(
-        type=found.type,
-        data={} if found.data is None else found.data,
-        about=found.about,
-        time=dropped_at if found.time is None else found.time,
-        fact=found.fact,
-        ignorable=found.ignorable,
-        key=f"inbox:{name}",
-    )
 
 
 def _name(node: int) -> str:

@@ -1,13 +1,18 @@
-"""Whether a draft's fields are what a line can hold; its data is looked at elsewhere."""
+"""From a draft to what a line can hold: its fields looked at, its data guarded, the event that it becomes."""
 
 from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from onward.errors import NotLossless, Refused
-from onward.model.event import Draft, Source, Surface
+from onward.model import lossless
+from onward.model.event import MAIN, Draft, Event, Source, Surface
 from onward.model.lossless import INT_MAX, INT_MIN
+from onward.model.vocabulary import VOCABULARY
 
 
 class _Fields(Struct, kw_only=True):
@@ -88,3 +93,47 @@ def _check_ranges(time: int | None, origin: int | tuple[int, int] | None, seq: i
     file, line = origin if isinstance(origin, tuple) else (0, origin)
     if line is not None and not (0 <= file <= INT_MAX and 1 <= line <= INT_MAX):
         raise Refused(f"the draft is no event: lines of a source count from 1, not {origin}", seq=seq)
+
+
+def prepare(draft: Draft, blobs: dict[str, bytes], *, seq: int) -> tuple[Any, bytes]:
+    """A draft's data as it will be stored, and as JSON; long strings are added to `blobs`.
+
+    Raises:
+        Refused: the data is not what the vocabulary says of the type.
+        NotLossless: the data holds something that JSON cannot hold.
+    """
+    data = draft.data
+    if isinstance(data, msgspec.Struct):
+        data = msgspec.to_builtins(data)
+    row = VOCABULARY.get(draft.type)
+    if row is not None:
+        try:
+            msgspec.convert(data, row.data)
+        except msgspec.ValidationError as error:
+            raise Refused(f"the data is not that of a {draft.type}: {error}", seq=seq) from None
+
+    def put(raw: bytes) -> str:
+        name = sha256(raw).hexdigest()
+        blobs[name] = raw
+        return name
+
+    return lossless.guarded(data, put)
+
+
+def event_of(draft: Draft, seq: int, now: int, data: Any) -> Event:
+    """The event that a draft becomes, without its hash. `data` as it will be stored; `now` where it has no time."""
+    return Event(
+        seq=seq,
+        type=draft.type,
+        time=now if draft.time is None else draft.time,
+        data=data,
+        branch=UNSET if draft.branch is None or draft.branch == MAIN else draft.branch,
+        parent=draft.parent,
+        about=UNSET if draft.about is None else draft.about,
+        surface=UNSET if draft.surface is None else draft.surface,
+        sources=tuple(draft.sources),
+        key=UNSET if draft.key is None else draft.key,
+        fact=draft.fact,
+        ignorable=draft.ignorable,
+        origin=UNSET if draft.origin is None else draft.origin,
+    )

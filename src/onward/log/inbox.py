@@ -6,10 +6,15 @@ import os
 import re
 import stat
 from contextlib import suppress
+from typing import Any
+
+import msgspec
 
 from onward.errors import InvalidId, Refused
 from onward.log import files
 from onward.log.ids import new_id
+from onward.model.event import Draft
+from onward.model.vocabulary import INBOX_TYPES, VOCABULARY
 
 NAME = re.compile(r"([0-9]{13})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.json")
 """The name of a document: Unix milliseconds and a UUID."""
@@ -31,6 +36,36 @@ def time_of(name: str) -> int:
     if match is None:
         raise InvalidId(f"{name!r} is not the name of an inbox document")
     return int(match[1])
+
+
+class InboxDocument(msgspec.Struct, forbid_unknown_fields=True):
+    """What a process without the lock may drop: a fact. `time` is its own, in Unix milliseconds."""
+
+    type: str
+    data: Any = None
+    about: int | None = None
+    time: int | None = None
+    fact: bool = False
+    ignorable: bool = False
+
+
+def draft_of(name: str, dropped_at: int, document: bytes) -> Draft:
+    """The fact in a document of that name. Raises Refused when it is none, or none that may come this way."""
+    try:
+        found = msgspec.json.decode(document, type=InboxDocument)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refused(f"not a fact that the inbox takes: {error}") from None
+    if found.type not in INBOX_TYPES and (found.type in VOCABULARY or not found.fact):
+        raise Refused(f"{found.type} cannot come through the inbox")
+    return Draft(
+        type=found.type,
+        data={} if found.data is None else found.data,
+        about=found.about,
+        time=dropped_at if found.time is None else found.time,
+        fact=found.fact,
+        ignorable=found.ignorable,
+        key=f"inbox:{name}",
+    )
 
 
 class FileInbox:

@@ -14,9 +14,10 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from onward.errors import NotFound
-from onward.model.data import Checkpoint, Digest, Reason
+from onward.model.data import Digest
 from onward.model.digests import Graph, graph_digest
 from onward.model.event import Header, given
+from onward.model.facts import Checkpoint, Reason
 
 SCHEMA = 1
 """The version of the checkpoint document, where a program has none of its own."""

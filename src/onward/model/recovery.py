@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
-from onward.model.data import Reason
 from onward.model.digests import json_digest
 from onward.model.event import Draft, Event
+from onward.model.facts import Reason
 from onward.model.repair import Why, closers
 from onward.model.turns import number_of
 

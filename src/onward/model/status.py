@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from onward.model.data import Status as State
-from onward.model.data import StatusChange
 from onward.model.event import Event, given
+from onward.model.facts import Status as State
+from onward.model.facts import StatusChange
 
 
 @dataclass(frozen=True, slots=True)

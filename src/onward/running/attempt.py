@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from onward.errors import NotFound, Refused
 from onward.model import recovery as plans
 from onward.model.checkpoint import Bindings, Findings, Saved, validate
-from onward.model.data import Reason
 from onward.model.event import Draft, Event
+from onward.model.facts import Reason
 from onward.model.recovery import Noted, Plan, Unfinished, is_closer, written
 from onward.model.state import check_branch_name
 from onward.model.tree import NONE

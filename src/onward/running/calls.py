@@ -9,11 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from onward.errors import Refused
 from onward.model.call import counts
 from onward.model.event import Event, SurfaceOp
+from onward.model.messages import Model
 from onward.model.partial import arguments_of
 from onward.model.turns import CUT_OFF_STOPS
-from onward.running.records import Advertised, Place
+from onward.running.records import Advertised, Place, Started
 
 
 @dataclass(slots=True)
@@ -104,6 +108,31 @@ class StepFold:
     def _by_id(self, call_id: object) -> Standing | None:
         same = [standing for standing in self.calls.values() if standing.call.call_id == call_id]
         return next((standing for standing in same if not standing.answered), None)
+
+    def standing(self, call: Advertised) -> Standing:
+        """Where a call stands that has no result yet. Raises Refused for another one."""
+        found = self.calls.get(call.place)
+        if found is None:
+            raise Refused(f"the call {call.call_id!r} of {call.name} is not of this step", seq=call.seq)
+        if found.answered:
+            raise Refused(f"the call {call.call_id!r} of {call.name} has its result", seq=call.seq)
+        return found
+
+    def is_late(self, started: Started | Advertised, call: Advertised) -> bool:
+        """Whether a result comes when its call has been answered, or tried again."""
+        found = self.calls.get(call.place)
+        if found is None or found.answered:
+            return True
+        return isinstance(started, Started) and started.seq != found.starts[-1]
+
+    def check_waiting(self) -> None:
+        """Raise Refused unless a request waits for its reply."""
+        if not self.waiting:
+            raise Refused("no request waits for a reply", hint="log the request first")
+
+    def asked(self, model: Model | None) -> dict[str, Any]:
+        """Who answers, as data: `model`, or the one that was asked."""
+        return {"model": self.model if model is None else msgspec.to_builtins(model)}
 
 
 def advertised(seq: int, data: dict[str, Any]) -> list[Advertised]:

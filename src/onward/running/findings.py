@@ -15,10 +15,10 @@ from onward.log.calls import journal_nodes
 from onward.log.references import walk
 from onward.model.call import Call
 from onward.model.checkpoint import Bindings, Findings, Saved, Unpaired, Workspace, kept
-from onward.model.data import Checkpoint, Reason
 from onward.model.decisions import JOURNAL_CONFLICT, Decision, decide, evidence_of
 from onward.model.digests import surface_digest
 from onward.model.event import Event
+from onward.model.facts import Checkpoint, Reason
 from onward.model.journal import journal
 from onward.model.partial import arguments_of
 from onward.model.recovery import Unfinished, is_closer

@@ -14,10 +14,10 @@ import msgspec
 
 from onward.errors import Conflict, NotFound, Refused, Usage
 from onward.log.backend import Inbox
-from onward.log.door import InboxDocument
 from onward.log.ids import check_id, new_id
-from onward.model.data import InputCancelled, InputQueued
+from onward.log.inbox import InboxDocument
 from onward.model.event import APPEND, MAIN, Draft, Event
+from onward.model.facts import InputCancelled, InputQueued
 from onward.model.messages import Message, spoken, text_of
 from onward.model.state import State
 from onward.reading import View

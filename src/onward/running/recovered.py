@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from onward.model.checkpoint import Saved
-from onward.model.data import Reason
 from onward.model.event import Draft
+from onward.model.facts import Reason
 from onward.running.findings import LastTurn, Pending
 
 State = Literal["ready", "repaired", "blocked"]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from onward.errors import NotActive, Refused, Usage
-from onward.model.data import Status as State
 from onward.model.event import Draft
+from onward.model.facts import Status as State
 from onward.model.lossless import INT_MAX
 from onward.model.status import Status, status_at
 from onward.running.host import Host

@@ -25,7 +25,7 @@ from onward.model.messages import Usage as Tokens
 from onward.model.repair import Cause
 from onward.running import lines
 from onward.running.approvals import check_approval
-from onward.running.calls import Standing, StepFold
+from onward.running.calls import StepFold
 from onward.running.failures import Wrong, failure_of, why_of
 from onward.running.lines import Content, How, Verdict
 from onward.running.records import Advertised, Finished, Reply, Request, Start, Started
@@ -183,8 +183,8 @@ class Step:
         failed = {} if error is None else {"error": msgspec.to_builtins(failure_of(error))}
 
         def plan(fold: StepFold) -> Sequence[Item]:
-            _check_waiting(fold)
-            return [self._turn.draft("assistant/attempt", {**_from(model, fold), **failed, **lines.used(usage)})]
+            fold.check_waiting()
+            return [self._turn.draft("assistant/attempt", {**fold.asked(model), **failed, **lines.used(usage)})]
 
         with self._host.log.still():
             event = self._append(plan)[-1]
@@ -214,8 +214,8 @@ class Step:
         said = spoken("assistant", message)
 
         def plan(fold: StepFold) -> Sequence[Item]:
-            _check_waiting(fold)
-            data = {"message": said, **_from(model, fold), **lines.used(usage), **lines.given(stop=stop)}
+            fold.check_waiting()
+            data = {"message": said, **fold.asked(model), **lines.used(usage), **lines.given(stop=stop)}
             return [self._turn.draft("assistant/message", data, surface=APPEND)]
 
         with self._host.log.still():
@@ -250,7 +250,7 @@ class Step:
         data = lines.judged(call, outcome, digest, by=by, reason=reason, expires=expires)
 
         def plan(fold: StepFold) -> Sequence[Item]:
-            _standing(fold, call)
+            fold.standing(call)
             return [self._turn.draft("tool/approval", data)]
 
         return self._append(plan)[-1]
@@ -293,7 +293,7 @@ class Step:
 
     def _begin(self, fold: StepFold, start: Start, out: list[tuple[Advertised, str, int]]) -> Draft:
         call = start.call
-        standing = _standing(fold, call)
+        standing = fold.standing(call)
         digest = arguments_digest(call.arguments)
         check_approval(standing.approval, call.name, digest, now=self._host.now(), seq=call.seq)
         if start.key is not None and standing.key not in (None, start.key):
@@ -343,7 +343,7 @@ class Step:
         late: list[bool] = []
 
         def plan(fold: StepFold | None) -> Sequence[Item]:
-            late[:] = [fold is None or _is_late(fold, started, call)]
+            late[:] = [fold is None or fold.is_late(started, call)]
             if not late[0]:
                 return [self._turn.draft("tool/result", data, surface=APPEND, sources=sources)]
             return self._turn.aside(Draft(type="tool/result", data={**data, "late": True}, sources=sources))
@@ -377,7 +377,7 @@ class Step:
         """Log the pieces that are not logged yet."""
 
         def plan(fold: StepFold) -> Sequence[Item]:
-            _check_waiting(fold)
+            fold.check_waiting()
             data = {"blocks": self._stream.pieces, **lines.used(usage)}
             return [Draft(type="assistant/partial", data=data, about=fold.header)]
 
@@ -429,29 +429,3 @@ class Step:
                 self._turn.noticed(made, events)
             self._fold = known
             return events
-
-
-def _standing(fold: StepFold, call: Advertised) -> Standing:
-    """Where a call stands that has no result yet."""
-    standing = fold.calls.get(call.place)
-    if standing is None:
-        raise Refused(f"the call {call.call_id!r} of {call.name} is not of this step", seq=call.seq)
-    if standing.answered:
-        raise Refused(f"the call {call.call_id!r} of {call.name} has its result", seq=call.seq)
-    return standing
-
-
-def _is_late(fold: StepFold, started: Started | Advertised, call: Advertised) -> bool:
-    standing = fold.calls.get(call.place)
-    if standing is None or standing.answered:
-        return True
-    return isinstance(started, Started) and started.seq != standing.starts[-1]
-
-
-def _check_waiting(fold: StepFold) -> None:
-    if not fold.waiting:
-        raise Refused("no request waits for a reply", hint="log the request first")
-
-
-def _from(model: Model | None, fold: StepFold) -> dict[str, Any]:
-    return {"model": fold.model if model is None else msgspec.to_builtins(model)}

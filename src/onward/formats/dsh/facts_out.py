@@ -11,8 +11,9 @@ from onward.formats.dsh.blocks import failure_out, usage_out
 from onward.formats.dsh.journal import Journal
 from onward.formats.dsh.mapping import FOREIGN
 from onward.formats.dsh.messages_out import found, model_out
-from onward.model.data import AssistantAttempt, Feedback, ModelSelected, RequestHeader, Title, Todo
+from onward.model.data import AssistantAttempt, RequestHeader
 from onward.model.event import Event
+from onward.model.facts import Feedback, ModelSelected, Title, Todo
 
 _SETTINGS = ("reasoningEffort", "temperature", "maxTokens", "stop")
 _HEADER_REASONS = ("initial", "resume", "change", "series")
