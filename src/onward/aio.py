@@ -16,6 +16,7 @@ from onward.log.catalogue import Row
 from onward.log.door import Drafts
 from onward.model.event import Draft, Event
 from onward.model.messages import Message
+from onward.running.threads import through
 from onward.session import Session
 from onward.store import Store
 
@@ -51,7 +52,7 @@ class AsyncSession:
 
     async def run(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run any verb of the session in a worker thread: `await s.run(s.sync_session.fork, at=3)`."""
-        return await asyncio.to_thread(verb, *args, **kwargs)
+        return await through(verb, *args, **kwargs)
 
     async def append(self, *drafts: Draft, expect_leaf: int | None = None) -> list[Event]:
         """See `Session.append`."""
@@ -63,7 +64,7 @@ class AsyncSession:
 
     async def _call(self, append: Callable[[], T]) -> T:
         """An append: on the loop, or in a worker thread where it syncs."""
-        return await asyncio.to_thread(append) if self._always else append()
+        return await through(append) if self._always else append()
 
     def turn(
         self,
@@ -80,7 +81,7 @@ class AsyncSession:
 
     async def resume(self, bindings: Bindings | None = None, **how: Any) -> Recovery:
         """See `Session.resume`."""
-        return await asyncio.to_thread(lambda: self.sync_session.resume(bindings, **how))
+        return await through(lambda: self.sync_session.resume(bindings, **how))
 
     async def checkpoint(
         self,
@@ -91,11 +92,11 @@ class AsyncSession:
         bindings: Bindings | None = None,
     ) -> Event:
         """See `Session.checkpoint`."""
-        return await asyncio.to_thread(self.sync_session.checkpoint, node, next_node, state=state, bindings=bindings)
+        return await through(self.sync_session.checkpoint, node, next_node, state=state, bindings=bindings)
 
     async def sync(self) -> None:
         """See `Session.sync`. Concurrent sessions sync in parallel."""
-        await asyncio.to_thread(self.sync_session.sync)
+        await through(self.sync_session.sync)
 
     async def inject(self, content: str | Message, kind: str, **fields: Any) -> Event:
         """See `Session.inject`."""
@@ -103,39 +104,39 @@ class AsyncSession:
 
     async def queue(self, content: str | Message, target: Target = "follow-up", *, id: str | None = None) -> str:
         """See `Session.queue`."""
-        return await asyncio.to_thread(self.sync_session.queue, content, target, id=id)
+        return await through(self.sync_session.queue, content, target, id=id)
 
     async def queued(self) -> list[QueuedInput]:
         """See `Session.queued`."""
-        return await asyncio.to_thread(self.sync_session.queued)
+        return await through(self.sync_session.queued)
 
     async def cancel_input(self, id: str) -> None:
         """See `Session.cancel_input`."""
-        await asyncio.to_thread(self.sync_session.cancel_input, id)
+        await through(self.sync_session.cancel_input, id)
 
     async def pause(self, reason: str | None = None) -> None:
         """See `Session.pause`."""
-        await asyncio.to_thread(self.sync_session.pause, reason)
+        await through(self.sync_session.pause, reason)
 
     async def activate(self, *, expires: int | None = None) -> None:
         """See `Session.activate`."""
-        await asyncio.to_thread(lambda: self.sync_session.activate(expires=expires))
+        await through(lambda: self.sync_session.activate(expires=expires))
 
     async def end(self, reason: str | None = None) -> None:
         """See `Session.end`; its hooks are called in the worker thread."""
-        await asyncio.to_thread(self.sync_session.end, reason)
+        await through(self.sync_session.end, reason)
 
     async def expire_at(self, time: int | None) -> None:
         """See `Session.expire_at`."""
-        await asyncio.to_thread(self.sync_session.expire_at, time)
+        await through(self.sync_session.expire_at, time)
 
     async def context(self, *, budget: int | None = None) -> Projection:
         """See `View.context`."""
-        return await asyncio.to_thread(self.sync_session.context, budget=budget)
+        return await through(self.sync_session.context, budget=budget)
 
     async def fork(self, **fields: Any) -> AsyncSession:
         """See `Session.fork`."""
-        child = await asyncio.to_thread(lambda: self.sync_session.fork(**fields))
+        child = await through(lambda: self.sync_session.fork(**fields))
         return AsyncSession(child, self._always)
 
     async def follow(self, start: int | None = None, *, poll: float = 0.05) -> AsyncIterator[Event]:
@@ -159,7 +160,7 @@ class AsyncSession:
 
     async def close(self) -> None:
         """See `Session.close`."""
-        await asyncio.to_thread(self.sync_session.close)
+        await through(self.sync_session.close)
 
 
 class AsyncStore:
@@ -175,30 +176,30 @@ class AsyncStore:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.sync_store.close)
+        await through(self.sync_store.close)
 
     async def create(self, **fields: Any) -> AsyncSession:
         """See `Store.create`."""
-        return AsyncSession(await asyncio.to_thread(lambda: self.sync_store.create(**fields)), self._always)
+        return AsyncSession(await through(lambda: self.sync_store.create(**fields)), self._always)
 
     async def open(self, session: str, **fields: Any) -> AsyncSession:
         """See `Store.open`."""
-        return AsyncSession(await asyncio.to_thread(lambda: self.sync_store.open(session, **fields)), self._always)
+        return AsyncSession(await through(lambda: self.sync_store.open(session, **fields)), self._always)
 
     async def sessions(self, **fields: Any) -> list[Row]:
         """See `Store.sessions`."""
-        return await asyncio.to_thread(lambda: self.sync_store.sessions(**fields))
+        return await through(lambda: self.sync_store.sessions(**fields))
 
     async def queue(
         self, session: str, content: str | Message, target: Target = "follow-up", *, id: str | None = None
     ) -> str:
         """See `Store.queue`."""
-        return await asyncio.to_thread(self.sync_store.queue, session, content, target, id=id)
+        return await through(self.sync_store.queue, session, content, target, id=id)
 
     async def cancel_input(self, session: str, id: str) -> None:
         """See `Store.cancel_input`."""
-        await asyncio.to_thread(self.sync_store.cancel_input, session, id)
+        await through(self.sync_store.cancel_input, session, id)
 
     async def delete(self, session: str) -> None:
         """See `Store.delete`."""
-        await asyncio.to_thread(self.sync_store.delete, session)
+        await through(self.sync_store.delete, session)

@@ -6,7 +6,6 @@ what closes the turn comes after it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -19,6 +18,7 @@ from onward.running.failures import Wrong, why_of
 from onward.running.lines import Content, Verdict
 from onward.running.records import Advertised, Finished, Reply, Request, Start, Started
 from onward.running.step import Step
+from onward.running.threads import through
 from onward.running.turn import Reason, Turn
 
 P = ParamSpec("P")
@@ -154,22 +154,6 @@ class AsyncStep:
     async def _now(self, verb: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What syncs only with `sync="always"` stays on the loop otherwise: it is a few microseconds of work."""
         return await through(verb, *args, **kwargs) if self._always else verb(*args, **kwargs)
-
-
-async def through(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do something in a thread and wait until it is done, also when this task is cancelled meanwhile."""
-    task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            try:
-                await asyncio.wait([task])
-            except asyncio.CancelledError:
-                continue  # once more: the line is still being written
-        if not task.cancelled():
-            task.exception()  # seen; the cancellation goes before it
-        raise
 
 
 def _reason_of(error: BaseException | None) -> Reason:

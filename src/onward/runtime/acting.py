@@ -8,8 +8,9 @@ from typing import Any
 
 from onward.model.event import Event
 from onward.model.messages import Text
-from onward.running.aio import AsyncStep, through
+from onward.running.aio import AsyncStep
 from onward.running.records import Advertised, Reply, Start, Started
+from onward.running.threads import through
 from onward.runtime.permissions import Answer, Approver, Ask, Permissions
 from onward.runtime.progress import ToolEnded, ToolStarted, Watcher
 from onward.runtime.tools.calling import Outcome, Prepared, check, perform_all, prepare, rounds

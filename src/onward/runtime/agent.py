@@ -24,7 +24,8 @@ from onward.model.digests import Graph, model_digest, permissions_digest
 from onward.model.event import APPEND, Draft, Event, SurfaceOp, given
 from onward.model.messages import Message
 from onward.model.repair import OUTCOME_UNKNOWN
-from onward.running.aio import AsyncTurn, through
+from onward.running.aio import AsyncTurn
+from onward.running.threads import through
 from onward.runtime import graph, position
 from onward.runtime.acting import Actor
 from onward.runtime.context_files import log_context_files

@@ -15,8 +15,8 @@ from onward.model.decisions import Decision, Probed, decide, evidence_of
 from onward.model.event import APPEND, Draft
 from onward.model.repair import OUTCOME_UNKNOWN
 from onward.running import lines
-from onward.running.aio import through
 from onward.running.records import Advertised, Start, Started
+from onward.running.threads import through
 from onward.runtime.permissions import Permissions
 from onward.runtime.progress import ToolEnded, ToolStarted, Watcher
 from onward.runtime.tools.calling import Outcome, Prepared, perform, prepare, probe
