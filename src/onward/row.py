@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from msgspec.structs import replace
-
 from onward.errors import Corrupt
 from onward.log.backend import Backend
 from onward.log.catalogue import Row
 from onward.log.door import Log
 from onward.model.event import Cut, Origin, Spawned, given
-from onward.model.facts import Status as State
-from onward.model.status import state_at
 from onward.model.text import one_line
 from onward.reading import View
 
@@ -58,13 +52,6 @@ def row_of(log: Log, backend: Backend) -> Row:
         mtime_ns=found.mtime_ns,
         trashed=False,
     )
-
-
-def row_at(row: Row, now: int) -> Row:
-    """A row of the catalogue as it is at a time: what has expired meanwhile is said to be."""
-    if row.expires is None:
-        return row
-    return replace(row, status=state_at(cast(State, row.status), row.expires, max(now, row.updated)))
 
 
 def _prompt(view: View) -> str | None:

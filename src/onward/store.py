@@ -302,7 +302,7 @@ class Store:
         return self._found(self._rows(project), text)
 
     def _rows(self, project: str | None) -> list[Row]:
-        from onward.row import row_at
+        from onward.log.catalogue import row_at
 
         self._catch_up()
         now, scope = self.steady(), self.scope
@@ -378,8 +378,8 @@ class Store:
 
     def row(self, session: Session) -> Row:
         """A session that is open as its row of the listing."""
-        from onward.log.catalogue import with_links
-        from onward.row import row_at, row_of
+        from onward.log.catalogue import row_at, with_links
+        from onward.row import row_of
 
         self._catch_up()
         row = row_of(session.log, self.upkeep.backend)

@@ -16,14 +16,19 @@ from onward.model.event import Header
 class Located(NamedTuple):
     """Where a session's log is, without having read it.
 
-    `path` is the file `log.jsonl` (its folder is the session's), None in memory. `size` in bytes and `mtime_ns` are
+    `file` is the path of `log.jsonl` (its folder is the session's), None in memory. `size` in bytes and `mtime_ns` are
     that file's, a torn end included.
     """
 
     id: str
-    path: Path | None
+    file: str | None
     size: int
     mtime_ns: int
+
+    @property
+    def path(self) -> Path | None:
+        """`file` as a path. It is made when it is asked for: a listing looks at thousands and needs none."""
+        return None if self.file is None else Path(self.file)
 
 
 class Blobs(Protocol):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,8 @@ from onward.log.terms import encodable
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from onward.model.facts import Status as State
 
 VERSION = 9
 """Raise whenever the tables change; a file of another version is moved aside."""
@@ -316,3 +318,12 @@ def _row(record: tuple[Any, ...]) -> Row:
     values[_AT["source"]] = None if source is None else os.fsdecode(source)
     values[_AT["trashed"]] = bool(values[_AT["trashed"]])
     return Row(*values)
+
+
+def row_at(row: Row, now: int) -> Row:
+    """A row as it is at a time (Unix milliseconds): what has expired meanwhile is said to be."""
+    if row.expires is None:
+        return row
+    from onward.model.status import state_at
+
+    return replace(row, status=state_at(cast("State", row.status), row.expires, max(now, row.updated)))

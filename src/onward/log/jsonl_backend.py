@@ -198,7 +198,7 @@ class JsonlBackend:
                 state = files.stat(path)
             except (FileNotFoundError, NotADirectoryError):
                 return None
-        return Located(session, Path(path), state.st_size, state.st_mtime_ns)
+        return Located(session, path, state.st_size, state.st_mtime_ns)
 
     def _names(self, folder: str) -> list[str]:
         with files.refusing("list", folder):
