@@ -1,13 +1,13 @@
-"""Estimate tokens without a tokenizer: per script for text, anchored at what the provider last reported.
+"""Estimate the tokens of one message: text by its script, or by a tokenizer where one is given.
 
-Estimates err on the high side, because a context that is a little too small costs less than a refused request.
+What reports of usage say on top of that is in `counting`, which is where callers go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import msgspec
 
@@ -22,7 +22,6 @@ from onward.model.messages import (
     Text,
     ToolCall,
     ToolResult,
-    Usage,
 )
 
 MESSAGE = 4
@@ -56,85 +55,36 @@ def estimate_text(text: str) -> int:
     return ceil(sum(count * weight for count, weight in zip(counts, _WEIGHTS, strict=True)))
 
 
-def estimate(message: Message) -> int:
-    """Estimated tokens of a message, its own overhead included."""
-    return MESSAGE + sum(_block(block) for block in message.blocks)
+class Tokenizer(Protocol):
+    """Counts the tokens of a text exactly, by one model's vocabulary. `onward.context.tokenizers` has one."""
+
+    def count_text(self, text: str) -> int:
+        """Tokens of a text; 0 for an empty one."""
+        ...
 
 
-def _block(block: Block) -> int:
+def estimate(message: Message, tokenizer: Tokenizer | None = None) -> int:
+    """Estimated tokens of a message, its own overhead included. `tokenizer` counts its texts; None = by script."""
+    count = estimate_text if tokenizer is None else tokenizer.count_text
+    return MESSAGE + sum(_block(block, count) for block in message.blocks)
+
+
+def _block(block: Block, count: Callable[[str], int]) -> int:
     match block:
         case Text() | Reasoning():
-            return estimate_text(block.text)
+            return count(block.text)
         case Image() | File():
             return MEDIA
         case Context():
-            return estimate_text(block.uri) + estimate_text(block.abstract)
+            return count(block.uri) + count(block.abstract)
         case ToolCall():
             arguments = block.arguments if isinstance(block.arguments, str) else _json(block.arguments)
-            return BLOCK + estimate_text(block.name) + estimate_text(arguments)
+            return BLOCK + count(block.name) + count(arguments)
         case ToolResult():
-            return BLOCK + sum(_block(part) for part in block.content)
+            return BLOCK + sum(_block(part, count) for part in block.content)
         case Other():
-            return BLOCK + estimate_text(_json(block.data))
+            return BLOCK + count(_json(block.data))
 
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
-
-
-class Count(NamedTuple):
-    """How many tokens a list of messages takes.
-
-    Attributes:
-        tokens: the figure.
-        anchor: index of the message whose reported usage it rests on; None = all of it is estimated.
-        tail: how much of it is estimated.
-        ratio: what the estimates of the tail were multiplied with.
-    """
-
-    tokens: int
-    anchor: int | None
-    tail: int
-    ratio: float
-
-
-def anchored(messages: Sequence[tuple[Message, Usage | None]], trusted_from: int = 0) -> Count:
-    """Count messages: the last usage that a provider reported, and an estimate for what came after it.
-
-    Args:
-        messages: each with the usage reported for the request that it answered; None for all that are no replies.
-        trusted_from: index of the first message whose usage still speaks of this context. What was reported before
-            a compaction or an edit counts messages that are gone.
-
-    Returns:
-        The count. With two usages or more, the tail is scaled by how far estimates were off between the first and
-        the last of them, at most halved and at most doubled.
-    """
-    anchors = [
-        index
-        for index, (_, usage) in enumerate(messages)
-        if index >= trusted_from and usage is not None and usage.requests > 0 and usage.total > 0
-    ]
-    if not anchors:
-        tokens = sum(estimate(message) for message, _ in messages)
-        return Count(tokens, None, tokens, 1.0)
-    first, last = anchors[0], anchors[-1]
-    ratio = _ratio(messages, first, last)
-    tail = ceil(ratio * sum(estimate(message) for message, _ in messages[last + 1 :]))
-    return Count(_total(messages[last]) + tail, last, tail, ratio)
-
-
-def _ratio(messages: Sequence[tuple[Message, Usage | None]], first: int, last: int) -> float:
-    """Reported growth between two replies over the estimate of what came in between.
-
-    The system prompt and the tools are in both figures, so they cancel out.
-    """
-    estimated = sum(estimate(message) for message, _ in messages[first + 1 : last + 1])
-    grown = _total(messages[last]) - _total(messages[first])
-    if estimated <= 0 or grown <= 0:
-        return 1.0
-    return min(2.0, max(0.5, grown / estimated))
-
-
-def _total(item: tuple[Message, Usage | None]) -> int:
-    return 0 if item[1] is None else item[1].total
