@@ -14,6 +14,7 @@ from onward.context.anthropic import to_anthropic
 from onward.context.model import ModelRequest
 from onward.context.openai import to_openai
 from onward.errors import Blocked, Refused, Usage
+from onward.model.messages import Usage as Tokens
 from onward.running.hooks import Moment, Veto
 from onward.runtime.agent import Agent
 from onward.runtime.guards import Limits
@@ -142,6 +143,70 @@ def test_what_the_model_asks_for_wrongly_comes_back_as_an_error_and_nothing_runs
     assert all(data["is_error"] and data["how"] == "synthetic" for data in results)
     assert "tool/call" not in types(session)
     valid(session, but=("arguments-wrapped",))
+
+
+POISON = ['{"value":-0.0}', '{"value":18446744073709551616}', '{"value":' * 200 + "1" + "}" * 200]
+
+
+@pytest.mark.parametrize("raw", POISON)
+def test_arguments_that_no_log_can_hold_reach_the_tool_as_they_were_written(session: Session, raw: str) -> None:
+    got: list[Any] = []
+    one = Tool(name="f", description="", parameters={"type": "object"}, body=lambda given, context: got.append(given))
+    made = agent([Says(calls=[Asks("f", raw)]), "Done."], one)
+    assert made.run_sync(session, "Go").text == "Done."
+    assert (session.calls()[0].state, len(got)) == ("succeeded", 1)
+    valid(session, but=("arguments-wrapped",))
+
+
+@pytest.mark.parametrize("raw", POISON)
+def test_a_run_killed_while_such_arguments_were_streamed_is_carried_on(store: Store, tmp_path: Path, raw: str) -> None:
+    script = [Says(text="So", calls=[Asks("f", raw)]), "Done."]
+    with store.create(cwd=tmp_path) as session:
+        turn = session.turn("Go", run="r")
+        turn.begin()
+        step = turn.step()
+        step.request(model=Scripted(script).id)
+        step.stream({"type": "text", "index": 0, "text": "So"})
+        call = {"type": "tool_call", "index": 1, "call_id": "c", "name": "f", "arguments": raw}
+        step.stream(call, usage=Tokens())
+    with store.open(session.id) as session:
+        assert agent(["Done."]).run_sync(session, "Again").text == "Done."
+        assert [turn.reason for turn in session.turns()] == ["interrupted", "completed"]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"type": "text", "text": "half \ud800"},
+        {"type": "text", "text": "odd", "extra": float("nan")},
+        {"type": "tool_call", "call_id": "c", "name": "f", "arguments": {"value": -0.0}},
+    ],
+)
+def test_a_reply_that_no_log_can_hold_ends_the_turn_as_an_error_and_the_next_one_begins(
+    session: Session, piece: dict[str, Any]
+) -> None:
+    made = agent([Says(pieces=[{"type": "text", "text": "Well"}, piece]), "Done."])
+    ended = made.run_sync(session, "Go")
+    assert (ended.reason, "cannot be kept" in str(ended.detail)) == ("error", True)
+    assert made.run_sync(session, "Again").text == "Done."
+    assert [turn.reason for turn in session.turns()] == ["error", "completed"]
+
+
+def test_who_is_asked_about_a_call_cannot_change_it(session: Session) -> None:
+    ledger = Ledger()
+
+    async def meddling(question: Ask) -> Answer:
+        question.arguments["value"] = 666
+        return Answer("allowed", reason="half \ud800")
+
+    made = agent(
+        [Says(calls=[ask("send", value=1)]), "Done."],
+        ledger.tool("send", "irreversible"),
+        permissions=Permissions(),
+        approver=meddling,
+    )
+    assert made.run_sync(session, "Go").text == "Done."
+    assert ledger.ran == ["send(1)"]
 
 
 def test_a_failing_tool_is_the_models_to_see(session: Session) -> None:

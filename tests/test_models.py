@@ -92,6 +92,24 @@ def test_parallel_calls_whose_arguments_come_in_deltas_are_put_together():
     assert order == [1, 3, 1, 3, 1, 2]  # interleaved, as they came; the empty object of `ls` at the end
 
 
+def test_characters_that_a_server_cuts_in_two_are_put_together_and_halves_replaced():
+    calls = [Call("x", "f", ['{"a":"\ud83d', '\ude00"}'])]
+    reply, pieces, _ = ask(
+        Answer(["a\ud83d", "\ude00b\ud83d", "c\udc00"], reasoning=["x\ud83d", "\ude00"], calls=calls)
+    )
+    blocks = [Reasoning("x\U0001f600"), Text("a\U0001f600b\ufffdc\ufffd"), ToolCall("x", "f", {"a": "\U0001f600"})]
+    assert [bare(block) for block in reply.message.blocks] == blocks
+    kinds = {"reasoning": Reasoning, "text": Text, "tool_call": ToolCall}
+    assert [kinds[block.pop("type")](**block) for block in assemble(pieces)] == blocks
+
+
+def test_arguments_that_no_log_can_hold_stay_the_text_that_the_model_wrote():
+    texts = ['{"a":-0.0}', '{"a":18446744073709551616}', '{"a":' * 200 + "1" + "}" * 200]
+    reply, pieces, _ = ask(Answer(calls=[Call(str(at), "f", text) for at, text in enumerate(texts)]))
+    assert [block.arguments for block in reply.message.blocks if isinstance(block, ToolCall)] == texts
+    assert [block["arguments"] for block in assemble(pieces)] == texts
+
+
 def test_what_was_streamed_makes_up_the_reply():
     answer = Answer(["a ", "b"], reasoning=["th", "ink"], calls=[Call("x", "f", '{"a":1}'), Call("y", "g", "")])
     reply, pieces, _ = ask(answer)

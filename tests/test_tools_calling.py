@@ -13,13 +13,31 @@ from onward.errors import LeaseLost, OutcomeUnknown, StorageFailed, ToolFailed
 from onward.model.messages import Image, Text
 from onward.model.repair import OUTCOME_UNKNOWN
 from onward.runtime.tools import calling
-from onward.runtime.tools.calling import CANCELLED, FAILED, TIMED_OUT, Outcome, Prepared, perform, perform_all, rounds
-from onward.runtime.tools.tool import Cancelled, Tool, ToolContext, ToolOutput, tool
+from onward.runtime.tools.calling import (
+    BAD_ARGUMENTS,
+    CANCELLED,
+    FAILED,
+    TIMED_OUT,
+    Outcome,
+    Prepared,
+    perform,
+    perform_all,
+    probe,
+    rounds,
+)
+from onward.runtime.tools.tool import Cancelled, Probed, Tool, ToolContext, ToolOutput, tool
 from tools import at, call, ready
 
 
 def made(body: Any, **fields: Any) -> Tool:
     return Tool(name="t", description="", parameters={"type": "object"}, body=body, **fields)
+
+
+class Speechless(Exception):
+    """An exception that cannot even be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
 
 
 def prepared(one: Tool, context: ToolContext) -> Prepared:
@@ -36,7 +54,8 @@ def prepared(one: Tool, context: ToolContext) -> Prepared:
         ({"a": [1]}, '{"a":[1]}'),
         ([], "[]"),
         ([Text("one"), Text("two")], "one\ntwo"),
-        ("lone \ud800", "lone ?"),
+        ("lone \ud800", "lone \ufffd"),
+        ("two halves \ud83d\ude00", "two halves \U0001f600"),
         (ToolOutput("out", code="X"), "out"),
     ],
 )
@@ -54,6 +73,10 @@ def test_what_a_body_gives_back_becomes_content(given: Any, text: str, tmp_path:
         [Image(size="x")],
         ToolOutput("fine", data={"t": (1, 2)}),
         ToolOutput("fine", data={"n": float("nan")}),
+        ToolOutput("fine", data=["list"]),  # type: ignore[arg-type]
+        ToolOutput("fine", is_error=2),  # type: ignore[arg-type]
+        ToolOutput("fine", code=3),  # type: ignore[arg-type]
+        ToolOutput("fine", code="\ud800"),
     ],
 )
 @pytest.mark.parametrize(
@@ -75,9 +98,20 @@ def test_a_result_that_cannot_be_stored_is_an_unknown_outcome_because_the_body_r
         (OutcomeUnknown("the line went dead"), OUTCOME_UNKNOWN, "the line went dead"),
         (KeyError("x"), FAILED, "t failed: KeyError: 'x'"),
         (ValueError(), FAILED, "t failed: ValueError"),
+        (ValueError("half \udc80"), FAILED, "t failed: ValueError: half \ufffd"),
+        (ToolFailed("half \udc80"), FAILED, "half \ufffd"),
+        (OutcomeUnknown("half \udc80"), OUTCOME_UNKNOWN, "half \ufffd"),
+        (Speechless(), FAILED, "t failed: Speechless"),
+        (SystemExit(3), FAILED, "t failed: SystemExit: 3"),
+        (GeneratorExit(), FAILED, "t failed: GeneratorExit"),
+        (
+            BaseExceptionGroup("two", [KeyboardInterrupt()]),
+            FAILED,
+            "t failed: BaseExceptionGroup: two (1 sub-exception)",
+        ),
     ],
 )
-def test_a_body_that_raises_is_an_error_for_the_model(error: Exception, code: str, text: str, tmp_path: Path):
+def test_a_body_that_raises_is_an_error_for_the_model(error: BaseException, code: str, text: str, tmp_path: Path):
     def body(arguments: dict[str, Any], context: ToolContext) -> str:
         raise error
 
@@ -103,7 +137,59 @@ def test_prepare_runs_before_the_call_and_its_evidence_reaches_the_body(tmp_path
     assert call(one, at(tmp_path)).text == '{"was":1}'
 
 
-@pytest.mark.parametrize("error", [ToolFailed("cannot"), RuntimeError("cannot"), None])
+def test_a_body_that_says_it_was_cancelled_cancels_no_run(tmp_path: Path):
+    def body(arguments: dict[str, Any], context: ToolContext) -> str:
+        raise asyncio.CancelledError
+
+    outcome = call(made(body), at(tmp_path))
+    assert (outcome.code, outcome.started) == (OUTCOME_UNKNOWN, True)
+
+
+def broken(*given: Any) -> Any:
+    raise ZeroDivisionError("no")
+
+
+def test_a_check_that_fails_is_told_and_nothing_runs(tmp_path: Path):
+    ran: list[int] = []
+    outcome = call(made(lambda arguments, context: ran.append(1), check=broken), at(tmp_path))
+    assert (outcome.code, outcome.started, ran) == (BAD_ARGUMENTS, False, [])
+    assert "ZeroDivisionError: no" in outcome.text
+
+
+@pytest.mark.parametrize("rule", [broken, lambda arguments: "harmless", lambda arguments: None])
+def test_a_call_whose_effect_cannot_be_told_counts_as_irreversible(rule: Any, tmp_path: Path):
+    assert prepared(made(lambda arguments, context: "", effect="read", effect_of=rule), at(tmp_path)).effect == (
+        "irreversible"
+    )
+
+
+def test_a_call_that_cannot_say_what_it_touches_waits_for_the_others(tmp_path: Path):
+    odd = made(lambda arguments, context: "", touches=broken)
+    assert rounds([(names("a"), {}), (odd, {}), (names("b"), {})], at(tmp_path)) == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("found", [None, Probed("perhaps", ""), Probed("applied", None)])  # type: ignore[arg-type]
+def test_a_probe_that_gives_back_something_else_has_found_out_nothing(found: Any, tmp_path: Path):
+    one = made(lambda arguments, context: "", effect="verifiable", probe=lambda *given: found)
+    assert probe(one, {}, {}, at(tmp_path)).outcome == "unknown"
+
+
+def test_no_look_at_a_call_changes_the_arguments_that_its_body_gets(tmp_path: Path):
+    def meddling(arguments: dict[str, Any], *more: Any) -> Any:
+        arguments.clear()
+        return {}
+
+    def body(arguments: dict[str, Any], context: ToolContext) -> str:
+        arguments["deep"].append(2)
+        return str(arguments)
+
+    given = {"deep": [1]}
+    one = made(body, prepare=meddling, touches=meddling, effect_of=meddling)
+    outcome = call(one, at(tmp_path), **given)
+    assert (outcome.text, given) == ("{'deep': [1, 2]}", {"deep": [1]})
+
+
+@pytest.mark.parametrize("error", [ToolFailed("cannot"), RuntimeError("cannot"), Speechless(), None])
 def test_a_call_that_cannot_be_prepared_does_not_run(error: Exception | None, tmp_path: Path):
     ran = []
 

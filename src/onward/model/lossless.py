@@ -44,6 +44,13 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
+def paired(text: str) -> str:
+    """Text that can be stored: halves of a surrogate pair become their character, a half alone becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def guarded(value: Any, put: Put | None) -> tuple[Any, bytes]:
     """What `guard` gives, and its JSON bytes; several times faster for values that are surely lossless.
 

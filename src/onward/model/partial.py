@@ -8,10 +8,14 @@ call continues the call that it names, and any other piece the block before it i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+
+from onward.errors import NotLossless
+from onward.model.lossless import guarded
 
 _STREAMED = ("text", "reasoning", "tool_call")
 
@@ -52,16 +56,28 @@ def whole(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def arguments_of(raw: Any) -> dict[str, Any] | None:
-    """A call's arguments as an object; None where they are a string that is no JSON object."""
+    """A call's arguments as an object; None where they are a string that is no JSON object, or one that no log can
+    hold as it is: negative zero, integers of more than 64 bits, hundreds of levels."""
     if isinstance(raw, dict):
         return raw
     if not isinstance(raw, str):
         return None
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
+        # At the depth at which a message has them.
+        guarded({"message": {"blocks": [{"arguments": value}]}}, None)
+    except (msgspec.DecodeError, RecursionError, NotLossless, UnicodeEncodeError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def keepable(raw: Any) -> Any:
+    """A call's arguments as a log can hold them: an object, or a string where it is no object or not lossless."""
+    if not isinstance(raw, dict):
+        parsed = arguments_of(raw)
+        return raw if parsed is None else parsed
+    text = json.dumps(raw, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
+    return text if arguments_of(text) is None else raw
 
 
 def _continued(blocks: list[tuple[Any, dict[str, Any]]], index: Any, piece: dict[str, Any]) -> dict[str, Any] | None:
@@ -83,7 +99,7 @@ def _add(block: dict[str, Any], piece: dict[str, Any]) -> None:
         return
     for name in ("call_id", "name"):
         if piece.get(name):
-            block[name] = piece[name]
+            block[name] = str(piece[name])
     arguments = piece.get("arguments", "")
     if isinstance(arguments, dict):
         block["arguments"] = arguments
@@ -94,11 +110,9 @@ def _add(block: dict[str, Any], piece: dict[str, Any]) -> None:
 def _finished(block: dict[str, Any]) -> dict[str, Any]:
     if block["type"] != "tool_call":
         return block
-    raw = block.get("arguments", "")
-    parsed = arguments_of(raw)
     return {
         "type": "tool_call",
         "call_id": block.get("call_id", ""),
         "name": block.get("name", ""),
-        "arguments": raw if parsed is None else parsed,
+        "arguments": keepable(block.get("arguments", "")),
     }

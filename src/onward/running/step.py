@@ -20,6 +20,7 @@ from onward.log.door import Item
 from onward.model.call import Identity, arguments_digest, call_key
 from onward.model.digests import spelled
 from onward.model.event import APPEND, Draft, Event
+from onward.model.lossless import guarded
 from onward.model.messages import Message, Model, spoken
 from onward.model.messages import Usage as Tokens
 from onward.model.repair import Cause
@@ -162,7 +163,10 @@ class Step:
 
         Raises:
             Refused: no request waits for a reply.
+            NotLossless: the piece is no JSON. It is as if it had not come.
         """
+        # Before it joins the others: with it none of them could be logged, nor the step closed.
+        guarded(piece, None)
         with self._host.log.still():
             due = self._stream.add(piece, self._host.now())
             if due or usage is not None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onward.model.event import Event
+from onward.model.lossless import paired
 from onward.model.messages import Text
 from onward.running.aio import AsyncStep
 from onward.running.records import Advertised, Reply, Start, Started
 from onward.running.threads import through
 from onward.runtime.permissions import Answer, Approver, Ask, Permissions
 from onward.runtime.progress import ToolEnded, ToolStarted, Watcher
-from onward.runtime.tools.calling import Outcome, Prepared, check, perform_all, prepare, rounds
+from onward.runtime.tools.calling import Outcome, Prepared, check, effect_of, perform_all, prepare, rounds
 from onward.runtime.tools.tool import Tool, ToolContext
 from onward.runtime.tools.toolset import Toolset
 
@@ -87,7 +89,7 @@ class Actor:
         self, step: AsyncStep, call: Advertised, tool: Tool, arguments: dict[str, Any], acted: Acted
     ) -> Outcome | None:
         """None when a call may run, else what it is answered with."""
-        effect = tool.effect if tool.effect_of is None else tool.effect_of(arguments)
+        effect = effect_of(tool, arguments)
         match self.permissions.judge(tool.name, effect):
             case "allow":
                 return None
@@ -98,15 +100,16 @@ class Actor:
         # The question is on disk before it is put: it may wait long for its answer.
         await step.approve(call, "asked")
         await step.settle()
-        ask = Ask(tool.name, effect, arguments, call.call_id, tool.description)
+        ask = Ask(tool.name, effect, deepcopy(arguments), call.call_id, tool.description)
         answer = Answer("unavailable", by="policy") if self.approver is None else await self.approver(ask)
-        await step.approve(call, answer.outcome, by=answer.by, reason=answer.reason)
+        why = None if answer.reason is None else paired(answer.reason)
+        await step.approve(call, answer.outcome, by=answer.by, reason=why)
         if answer.outcome == "allowed":
             if answer.for_all:
                 self.permissions = replace(self.permissions, allowed=self.permissions.allowed | {tool.name})
             return None
         if answer.outcome == "rejected":
-            said = f": {answer.reason}" if answer.reason else ""
+            said = f": {why}" if why else ""
             return _not_run(REJECTED, tool.name, f"the user did not allow it{said}")
         acted.unanswered = f"{tool.name} needs a permission, and nobody was there to give it"
         return _not_run(NOT_ASKED, tool.name, "it needs a permission, and nobody was there to give it")

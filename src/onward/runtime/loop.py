@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onward.context.model import ModelFailed, ModelReply, ModelRequest
-from onward.errors import Vetoed
+from onward.errors import NotLossless, Vetoed
 from onward.model.event import Draft
-from onward.model.messages import Message, text_of
+from onward.model.messages import Message, Usage, text_of
 from onward.model.turns import CUT_OFF_STOPS
 from onward.running.aio import AsyncStep, AsyncTurn
 from onward.running.records import Reply, Request
@@ -133,6 +133,7 @@ class Loop:
             self._watch(Asked(client.id, request.projection.tokens))
             try:
                 reply = await self._asked(step, request)
+                return await self._take(step, reply)
             except ModelFailed as error:
                 await step.attempt(error=error.failure, usage=error.usage)
                 if error.kind == "overflow" and self.state.overflows == 0:
@@ -146,11 +147,15 @@ class Loop:
                     raise
                 attempt += 1
                 await asyncio.sleep(wait)
-                continue
+
+    async def _take(self, step: AsyncStep, reply: ModelReply) -> Reply:
+        try:
             logged = await step.reply(reply.message, usage=reply.usage, stop=reply.stop, model=reply.model)
-            self.stands(logged.event.seq, reply.message, reply.stop, bool(logged.calls))
-            self._watch(Replied(reply.message, reply.usage, reply.stop))
-            return logged
+        except NotLossless as error:
+            raise _no_json(error, reply.usage) from error
+        self.stands(logged.event.seq, reply.message, reply.stop, bool(logged.calls))
+        self._watch(Replied(reply.message, reply.usage, reply.stop))
+        return logged
 
     async def _asked(self, step: AsyncStep, request: Request) -> ModelReply:
         asked = ModelRequest(
@@ -165,7 +170,10 @@ class Loop:
                 if isinstance(item, ModelReply):
                     reply = item
                 else:
-                    await step.stream(item)
+                    try:
+                        await step.stream(item)
+                    except NotLossless as error:
+                        raise _no_json(error) from error
                     self._watch(Streamed(item))
         if reply is None:
             raise ModelFailed("the model's stream ended without a reply", kind="cut-stream")
@@ -219,6 +227,11 @@ class Loop:
         check(node, following)
         self.session.checkpoint(node, following, state=self.state.document(), bindings=self._bindings)
         return following
+
+
+def _no_json(error: NotLossless, usage: Usage | None = None) -> ModelFailed:
+    """A reply that no log can hold is a failure of the model's."""
+    return ModelFailed(f"the reply cannot be kept: {error}", usage=usage)
 
 
 def text_in(message: Message) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from onward.model.call import Attempt, Call
-from onward.model.decisions import Decision, Probed, decide, evidence_of
+from onward.model.decisions import Decision, decide, evidence_of
+from onward.model.decisions import Probed as Verdict
 from onward.model.event import APPEND, Draft
 from onward.model.repair import OUTCOME_UNKNOWN
 from onward.running import lines
@@ -19,8 +20,8 @@ from onward.running.records import Advertised, Start, Started
 from onward.running.threads import through
 from onward.runtime.permissions import Permissions
 from onward.runtime.progress import ToolEnded, ToolStarted, Watcher
-from onward.runtime.tools.calling import Outcome, Prepared, perform, prepare, probe
-from onward.runtime.tools.tool import Tool, ToolContext
+from onward.runtime.tools.calling import Outcome, Prepared, check, perform, prepare, probe
+from onward.runtime.tools.tool import Probed, Tool, ToolContext
 from onward.runtime.tools.toolset import Toolset
 
 if TYPE_CHECKING:
@@ -106,10 +107,13 @@ class Settler:
             return await self._ask(call, decision)
         return Settled(call, decision, "left to be closed")
 
-    def _probe(self, call: Call, tool: Tool) -> Any:
+    def _probe(self, call: Call, tool: Tool) -> Probed:
         last = call.attempts[-1]
         evidence = last.evidence if isinstance(last.evidence, dict) else {}
-        return probe(tool, tool.arguments(call.arguments), evidence, self._context(call, last))
+        found = check(self.tools, tool.name, call.arguments)
+        if isinstance(found, Outcome):
+            return Probed("unknown", found.text)
+        return probe(tool, found[1], evidence, self._context(call, last))
 
     async def _ask(self, call: Call, decision: Decision) -> Settled:
         if self.inquirer is None:
@@ -131,7 +135,7 @@ class Settler:
         await through(self.session.reconcile, call, known.outcome, by=known.by, evidence=evidence)
         return Settled(call, decision, f"found to be {known.outcome}: {evidence}")
 
-    async def _answer(self, call: Call, decision: Decision, outcome: Probed, by: str, evidence: str) -> Settled:
+    async def _answer(self, call: Call, decision: Decision, outcome: Verdict, by: str, evidence: str) -> Settled:
         """Answer a call without running it: its effect is there, or is not."""
         started = call.attempts[-1].seq
         code, text = _ANSWERS[outcome]
@@ -194,7 +198,8 @@ class Settler:
         )
 
     def _prepare(self, tool: Tool, call: Call, context: ToolContext) -> Prepared | Outcome:
-        return prepare(tool, tool.arguments(call.arguments), context)
+        found = check(self.tools, tool.name, call.arguments)
+        return found if isinstance(found, Outcome) else prepare(tool, found[1], context)
 
     def _log(self, started: Started, outcome: Outcome) -> None:
         data = lines.answered(

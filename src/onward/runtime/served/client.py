@@ -14,6 +14,7 @@ from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
 from onward.context.model import ModelFailed, ModelReply, ModelRequest, Piece
+from onward.model.lossless import paired
 from onward.model.messages import Model, Usage
 from onward.runtime.served.failing import failure_of
 from onward.runtime.served.incoming import Pieces, refusal_of, reply_of, usage_of
@@ -96,7 +97,7 @@ class ServedModel:
             yield piece
         said = refusal_of(whole)
         if said is not None:
-            yield {"type": "text", "index": len(whole.parts), "text": said}
+            yield {"type": "text", "index": len(whole.parts), "text": paired(said)}
         yield reply_of(whole, self._id)
 
     async def _model(self) -> AIModel:

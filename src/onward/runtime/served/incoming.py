@@ -12,8 +12,9 @@ from pydantic_ai.usage import RequestUsage
 from pydantic_core import to_jsonable_python
 
 from onward.context.model import ModelFailed, ModelReply, Piece
+from onward.model.lossless import paired
 from onward.model.messages import Block, Message, Model, Other, Reasoning, Text, ToolCall, Usage
-from onward.model.partial import arguments_of
+from onward.model.partial import keepable
 
 STOPS: dict[ai.FinishReason, str] = {
     "stop": "stop",
@@ -33,9 +34,25 @@ class Pieces:
 
     def __init__(self) -> None:
         self._calls: dict[int, dict[str, Any]] = {}
+        self._halves: dict[tuple[int, str], str] = {}
 
     def of(self, event: Any) -> Iterator[Piece]:
         """The pieces of an event, none for events that carry nothing new."""
+        for piece in self._of(event):
+            yield self._paired(piece)
+
+    def _paired(self, piece: Piece) -> Piece:
+        """A piece with the half of a surrogate pair before it; its own half waits for the next: servers cut there."""
+        name = "arguments" if piece["type"] == "tool_call" else "text"
+        if not isinstance(piece.get(name), str):
+            return piece
+        place = (piece["index"], piece["type"])
+        text = self._halves.pop(place, "") + piece[name]
+        if "\ud800" <= text[-1:] <= "\udbff":
+            self._halves[place], text = text[-1], text[:-1]
+        return {**piece, name: paired(text)}
+
+    def _of(self, event: Any) -> Iterator[Piece]:
         match event:
             case ai.PartStartEvent(index=index, part=ai.TextPart(content=text)) if text:
                 yield {"type": "text", "index": index, "text": text}
@@ -48,7 +65,12 @@ class Pieces:
             case ai.PartStartEvent(index=index, part=ai.ToolCallPart() as part):
                 piece = {"call_id": part.tool_call_id, "name": part.tool_name, "arguments": part.args or ""}
                 self._calls[index] = piece
-                yield {"type": "tool_call", "index": index, **piece}
+                yield {
+                    "type": "tool_call",
+                    "index": index,
+                    **piece,
+                    "arguments": part.args if isinstance(part.args, str) else keepable(part.args or ""),
+                }
             case ai.PartDeltaEvent(index=index, delta=ai.ToolCallPartDelta() as delta):
                 yield from self._more(index, delta)
 
@@ -69,7 +91,8 @@ class Pieces:
         if delta.tool_call_id and delta.tool_call_id != call["call_id"]:
             call["call_id"] = piece["call_id"] = delta.tool_call_id
         if isinstance(delta.args_delta, dict):
-            call["arguments"] = piece["arguments"] = {**(call["arguments"] or {}), **delta.args_delta}
+            call["arguments"] = {**(call["arguments"] or {}), **delta.args_delta}
+            piece["arguments"] = keepable(call["arguments"])
         elif delta.args_delta:
             call["arguments"] += delta.args_delta
             piece["arguments"] = delta.args_delta
@@ -101,7 +124,7 @@ def reply_of(response: ai.ModelResponse, asked: Model) -> ModelReply:
     blocks = [_block(part) for part in response.parts]
     said = refusal_of(response)
     if said is not None:
-        blocks.append(Text(said, meta={"refusal": True}))
+        blocks.append(Text(paired(said), meta={"refusal": True}))
     stop = _stop(response, blocks)
     if stop == "stop" and not any(map(_speaks, blocks)):
         raise ModelFailed(
@@ -164,13 +187,11 @@ def _speaks(block: Block) -> bool:
 def _block(part: ai.ModelResponsePart) -> Block:
     match part:
         case ai.TextPart():
-            return Text(part.content, meta=_meta(part) or UNSET)
+            return Text(paired(part.content), meta=_meta(part) or UNSET)
         case ai.ThinkingPart():
             return _reasoning(part)
         case ai.ToolCallPart():
-            raw: Any = part.args or {}
-            parsed = arguments_of(raw)
-            arguments = parsed if parsed is not None else raw
+            arguments = keepable(paired(part.args) if isinstance(part.args, str) and part.args else part.args or {})
             return ToolCall(part.tool_call_id, part.tool_name, arguments, meta=_meta(part) or UNSET)
         case _:
             return Other(kind=f"pydantic-ai.{part.part_kind}", data=_plain(part))
@@ -184,7 +205,7 @@ def _reasoning(part: ai.ThinkingPart) -> Reasoning:
         meta["signature" if signs else "encrypted_content"] = part.signature
     if part.id in ("redacted_thinking", "redacted_content"):
         meta["redacted"] = True
-    return Reasoning(part.content, meta=meta or UNSET)
+    return Reasoning(paired(part.content), meta=meta or UNSET)
 
 
 def _meta(part: ai.TextPart | ai.ThinkingPart | ai.ToolCallPart) -> dict[str, Any]:

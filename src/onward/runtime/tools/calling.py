@@ -13,14 +13,15 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from onward.errors import BadArguments, LeaseLost, NotLossless, OnwardError, OutcomeUnknown, StorageFailed, ToolFailed
 from onward.model.data import Digest, Effect
-from onward.model.lossless import guard
+from onward.model.lossless import guard, paired
 from onward.model.messages import ContentBlock, Text
 from onward.model.repair import OUTCOME_UNKNOWN
 from onward.runtime.tools.tool import EVERYTHING, Body, Cancelled, Probed, Tool, ToolContext, ToolOutput
@@ -92,23 +93,36 @@ def check(tools: Toolset, name: str, arguments: Any) -> tuple[Tool, dict[str, An
         known = ", ".join(tools.names) or "none"
         return _refused(UNKNOWN_TOOL, f"There is no tool {name!r}. Nothing was run. The tools are: {known}.")
     try:
-        return tool, tool.arguments(arguments)
+        return tool, tool.arguments(deepcopy(arguments))
     except BadArguments as error:
         return _refused(BAD_ARGUMENTS, error.message)
+    except Exception as error:  # noqa: BLE001 - a tool is anybody's code; its failure is the model's to see
+        return _refused(BAD_ARGUMENTS, f"The arguments could not be checked: {_told(error)}. Nothing was run.")
+
+
+def effect_of(tool: Tool, arguments: dict[str, Any]) -> Effect:
+    """The effect of one call. Where the tool cannot tell it, it counts as irreversible."""
+    if tool.effect_of is None:
+        return tool.effect
+    try:
+        effect = tool.effect_of(deepcopy(arguments))
+    except Exception:  # noqa: BLE001 - see `check`; whatever went wrong, nothing is claimed of the call
+        return "irreversible"
+    return effect if effect in get_args(Effect) else "irreversible"
 
 
 def prepare(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Prepared | Outcome:
     """Have a tool look at the world before its call is logged. An outcome where it says that it cannot be done."""
-    effect = tool.effect if tool.effect_of is None else tool.effect_of(arguments)
+    effect = effect_of(tool, arguments)
     if tool.prepare is None:
         return Prepared(tool, arguments, context, effect)
     try:
-        evidence = guard(tool.prepare(arguments, context))
+        evidence = guard(tool.prepare(deepcopy(arguments), context))
     except ToolFailed as error:
         return _refused(FAILED, error.message)
     except (StorageFailed, LeaseLost):
         raise
-    except Exception as error:  # noqa: BLE001 - a tool is anybody's code; its failure is the model's to see
+    except Exception as error:  # noqa: BLE001 - see `check`
         return _refused(FAILED, f"{tool.name} could not be prepared: {_told(error)}. Nothing was run.")
     return Prepared(tool, arguments, context, effect, evidence)
 
@@ -122,8 +136,7 @@ def rounds(calls: Sequence[tuple[Tool, dict[str, Any]]], context: ToolContext) -
     out: list[list[int]] = []
     held: list[list[tuple[frozenset[str], bool]]] = []
     for index, (tool, arguments) in enumerate(calls):
-        effect = tool.effect if tool.effect_of is None else tool.effect_of(arguments)
-        claim = (_touched(tool, arguments, context), effect == "read")
+        claim = (_touched(tool, arguments, context), effect_of(tool, arguments) == "read")
         level = len(out)
         while level > 0 and not any(_collide(claim, other) for other in held[level - 1]):
             level -= 1
@@ -139,9 +152,11 @@ def _touched(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> fro
     if tool.touches is None:
         return frozenset()
     try:
-        return tool.touches(arguments, context)
+        return frozenset(tool.touches(deepcopy(arguments), context) or ())
     except ToolFailed:
         return frozenset()  # `prepare` or the body says why
+    except Exception:  # noqa: BLE001 - see `check`; what cannot be told might be anything
+        return frozenset({EVERYTHING})
 
 
 def _collide(one: tuple[frozenset[str], bool], other: tuple[frozenset[str], bool]) -> bool:
@@ -239,10 +254,13 @@ def probe(tool: Tool, arguments: dict[str, Any], evidence: dict[str, Any], conte
     if tool.probe is None:
         return Probed("unknown", f"{tool.name} has no probe")
     try:
-        return tool.probe(arguments, evidence, context)
+        found = tool.probe(deepcopy(arguments), evidence, context)
+        if found.outcome not in get_args(Probed.__annotations__["outcome"]):
+            raise ValueError(f"{found.outcome!r} is no outcome")
+        return replace(found, evidence=paired(found.evidence))
     except (StorageFailed, LeaseLost):
         raise
-    except Exception as error:  # noqa: BLE001 - see `prepare`
+    except Exception as error:  # noqa: BLE001 - see `check`
         return Probed("unknown", f"the probe failed: {_told(error)}")
 
 
@@ -289,13 +307,18 @@ async def _stop(work: Work, stop: Cancelled, moved: asyncio.Event) -> None:
 
 
 def _refused(code: str, text: str) -> Outcome:
-    return Outcome((Text(text),), is_error=True, code=code, started=False)
+    return Outcome((Text(paired(text)),), is_error=True, code=code, started=False)
 
 
 def _told(error: BaseException) -> str:
+    """What an exception says; those of a tool may say nothing, half a character, or fail at it."""
     if isinstance(error, OnwardError):
-        return error.message
-    return f"{type(error).__name__}: {error}".removesuffix(": ")
+        return paired(error.message)
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - see `check`
+        said = ""
+    return paired(f"{type(error).__name__}: {said}".removesuffix(": "))
 
 
 def _unless_read(call: Prepared, code: str) -> str:
@@ -321,19 +344,24 @@ def _ended(call: Prepared, work: Work) -> Outcome:
         case StorageFailed() | LeaseLost():
             raise error
         case OutcomeUnknown():
-            return Outcome((Text(error.message),), is_error=True, code=OUTCOME_UNKNOWN)
+            return Outcome((Text(_told(error)),), is_error=True, code=OUTCOME_UNKNOWN)
         case ToolFailed():
-            return Outcome((Text(error.message),), is_error=True, code=FAILED)
-        case Exception():
-            return Outcome((Text(f"{call.tool.name} failed: {_told(error)}"),), is_error=True, code=FAILED)
-        case _:
+            return Outcome((Text(_told(error)),), is_error=True, code=FAILED)
+        case KeyboardInterrupt():
             raise error
+        case asyncio.CancelledError():
+            return _stopped(call, CANCELLED, running=False)
+        case _:
+            # SystemExit too: it ends the body's thread, as in any thread, and not the program.
+            return Outcome((Text(f"{call.tool.name} failed: {_told(error)}"),), is_error=True, code=FAILED)
 
 
 def _output(call: Prepared, given: Any) -> Outcome:
     """What a body gave back, in the form in which it can be stored."""
     output = given if isinstance(given, ToolOutput) else ToolOutput(given)
     try:
+        msgspec.convert({"is_error": output.is_error, "code": output.code, "data": output.data}, _Labels, strict=True)
+        guard(output.code)
         content = _blocks(output.content)
         data = None if output.data is None else guard(output.data)
         guard(msgspec.to_builtins(content))
@@ -347,9 +375,17 @@ def _output(call: Prepared, given: Any) -> Outcome:
     return Outcome(tuple(content), output.is_error, output.code, data)
 
 
+class _Labels(msgspec.Struct):
+    """What there is in a `ToolOutput` besides its content, for a check of its types."""
+
+    is_error: bool
+    code: str | None
+    data: dict[str, Any] | None
+
+
 def _blocks(given: Any) -> list[ContentBlock]:
     if isinstance(given, str):
-        return [Text(given.encode("utf-8", "replace").decode("utf-8"))]
+        return [Text(paired(given))]
     if given is None:
         return [Text("Done.")]
     if isinstance(given, (list, tuple)) and given and all(isinstance(item, msgspec.Struct) for item in given):
