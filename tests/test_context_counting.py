@@ -66,6 +66,12 @@ def test_what_is_no_report_of_the_prompt_is_no_anchor(usage: Usage | None) -> No
     assert count(messages) == Count(550, None, 550, 1.0)
 
 
+def test_a_stand_in_takes_the_trust_from_the_reports_before_it() -> None:
+    messages = [asked(500), replied(700), gave(100), Said(sized("assistant", 20), Usage(input=10, output=5))]
+    assert count(messages).anchor is None
+    assert count([*messages, gave(), replied(900)]).anchor == 5
+
+
 def test_the_last_report_is_the_anchor_with_its_reply_and_only_what_follows_is_estimated() -> None:
     messages = [asked(), replied(5_000, 40, size=30), gave(30), replied(5_080, 70, size=60), gave(25), asked(15)]
     assert count(messages) == Count(5_080 + 70 + 42, 3, 42, _ratio(40, 30))

@@ -20,8 +20,10 @@ from onward.model.turns import Turn, infer_turns
 from onward.model.usage import Ledger, ledger, turns_of
 
 if TYPE_CHECKING:
+    from onward.context.counting import Count
     from onward.context.past import PastRequest
     from onward.context.results import Found, Page, Result
+    from onward.context.tokens import Tokenizer
     from onward.model.call import Call
 
 BRACKETED = frozenset({"dsh"})
@@ -359,6 +361,19 @@ class View:
             path = self.path
             events = [event for event in events if (event.about if isinstance(event.about, int) else event.seq) in path]
         return ledger(events, turns_of(self.nodes()))
+
+    def count(self, *, model: str | None = None, tokenizer: Tokenizer | None = None) -> Count:
+        """How many tokens the context takes as a prompt: by the newest report of usage, what follows it estimated.
+
+        Args:
+            model: name of the model that will be asked; others' reports do not count. None = the last to report.
+            tokenizer: counts text exactly (see `context.tokenizers`); None = it is estimated by script.
+        """
+        from onward.context.reported import counted, plan_count
+
+        with self.log.still():
+            plan = plan_count(self.state, self._at())
+        return counted(plan, self.read, self.state.tree.parent, model=model, tokenizer=tokenizer)
 
     def blob(self, sha256: str) -> bytes:
         """The bytes of a blob that this session refers to. Raises BlobMissing."""

@@ -18,7 +18,8 @@ from onward.model.messages import Message, Usage
 
 PLAUSIBLE = 0.25
 """A reported prompt smaller than this share of its messages' estimate is not about them: a stand-in, or another
-request. Estimates are at most about three times too high, in scripts that they take at a token a character."""
+request; the reports before it are then no anchor either. In scripts that are taken at a token a character, estimates
+are up to three times too high."""
 
 WHOLE_REPLY = 0.5
 """Reported output smaller than this share of the reply's estimate was reported before the reply was whole: Claude
@@ -141,12 +142,15 @@ class Counter:
 
     Attributes:
         length: how many messages were added.
+        estimated: their estimated tokens.
+        reports: how many reports were usable.
     """
 
     def __init__(self, tokenizer: Tokenizer | None = None) -> None:
         self._tokenizer = tokenizer
         self.length = 0
-        self._estimated = 0
+        self.estimated = 0
+        self.reports = 0
         self._segment = 0
         self._segment_at = 0
         self._run_at: int | None = None  # where the run of replies began that is being read
@@ -155,7 +159,7 @@ class Counter:
         self._thought = 0  # reported reasoning of this turn
         self._gone = 0  # reported reasoning of turns that are over
         self._last: dict[str, _Report] = {}
-        self._newest: _Report | None = None
+        self._newest = ""
         self._distrusted = 0
         self._pairs: dict[str, _Pairs] = {}
         self._fixed: dict[str, tuple[int, int]] = {}
@@ -166,7 +170,7 @@ class Counter:
         size = estimate(message, self._tokenizer)
         if not follows and self.length:
             self._segment += 1
-            self._segment_at = self._estimated
+            self._segment_at = self.estimated
             self._close()
         if message.role == "assistant":
             self._reply(usage, model, size)
@@ -175,21 +179,21 @@ class Counter:
             if message.role == "user":
                 self._gone += self._thought
                 self._thought = 0
-            self._estimated += size
+            self.estimated += size
             if usage is not None:
-                self._report(usage, model, self._estimated)
+                self._report(usage, model, self.estimated)
         self.length += 1
 
     def _reply(self, usage: Usage | None, model: str, size: int) -> None:
         if self._run_at is None:
-            self._run_at = self._estimated
+            self._run_at = self.estimated
         if usage is not None:
-            at = self._estimated if self._run_reported else self._run_at
+            at = self.estimated if self._run_reported else self._run_at
             self._run_reported |= usage.requests > 0
             self._report(usage, model, at)
-        self._estimated += size
+        self.estimated += size
         if self._open is not None:
-            self._open.end = self._estimated
+            self._open.end = self.estimated
 
     def _close(self) -> None:
         """The reply that was being read, if any, is over."""
@@ -204,17 +208,22 @@ class Counter:
                 self._thought += usage.reasoning
             return
         prompt = usage.input + usage.cache_read + usage.cache_write
-        if prompt <= 0 or prompt < PLAUSIBLE * (at - self._segment_at):
+        whole = self._segment == 0 or self._distrusted > 0  # all messages so far were in that prompt
+        if prompt <= 0 or prompt < PLAUSIBLE * (at if whole else at - self._segment_at):
             self._open = None
+            if prompt > 0:
+                self._last.pop(model, None)  # what was reported before is no better
             return
         report = _Report(self.length, model, prompt, at, self._gone, self._segment, usage.output, at)
         before = self._last.get(model)
         if before is not None and before.segment == self._segment:
             self._compare(before, report)
-        if model not in self._fixed and (self._segment == 0 or self._distrusted):
+        if whole and model not in self._fixed:
             self._fixed[model] = (prompt, at)
         self._thought += usage.reasoning
-        self._last[model] = self._newest = self._open = report
+        self._last[model] = self._open = report
+        self._newest = model
+        self.reports += 1
 
     def _compare(self, before: _Report, after: _Report) -> None:
         """What the growth from one report to the next says of estimates: the reply's own tokens were reported."""
@@ -243,7 +252,7 @@ class Counter:
         if model is not None and model in self._last:
             return model
         if model is None:
-            return "" if self._newest is None else self._newest.model
+            return self._newest
         return "" if "" in self._last else model
 
     def count(self, model: str | None = None, calibration: Calibration | None = None) -> Count:
@@ -259,9 +268,9 @@ class Counter:
             shown = Calibration(more.ratio, shown.fixed or calibration.fixed, more.pairs)
         anchor = self._last.get(self._name(model))
         if anchor is None or anchor.index < self._distrusted:
-            tail = ceil(shown.ratio * self._estimated)
+            tail = ceil(shown.ratio * self.estimated)
             return Count(tail + shown.fixed, None, tail, shown.ratio, shown.fixed)
-        rest, known = self._estimated - anchor.at, anchor.prompt
+        rest, known = self.estimated - anchor.at, anchor.prompt
         if anchor.whole:
             rest -= anchor.reply
             known += anchor.output
