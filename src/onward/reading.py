@@ -231,13 +231,17 @@ class View:
         with self.log.still():
             leaf = self._at()
             surface = self.state.surface(leaf)
-        return project_surface(self.read(surface), self._carriers(leaf), budget=budget)
+        return project_surface(self.read(surface), self.carriers(leaf), budget=budget)
 
-    def _carriers(self, leaf: int) -> Callable[[], list[Event]]:
-        """Reads, when it is called, the nodes of a path that carry a surface, in path order."""
-        with self.log.still():
-            path, carries = self.state.path(leaf), self.state.surfaces.carries
-        return lambda: self.read(list(path.marked(carries)))
+    def carriers(self, leaf: int) -> Callable[[], list[Event]]:
+        """Reads, when it is called, the nodes of the path to `leaf` that carry a surface, in path order."""
+
+        def read() -> list[Event]:
+            with self.log.still():
+                seqs = list(self.state.path(leaf).marked(self.state.surfaces.carries))
+            return self.read(seqs)
+
+        return read
 
     def request(self, seq: int) -> PastRequest:
         """A model request as it was made: its messages, rebuilt exactly, whatever happened to the context since.
@@ -258,7 +262,7 @@ class View:
         with self.log.still():
             leaf = self.state.tree.parent(seq) if leaf is None else leaf
             surface = self.state.surface(leaf)
-        return past_request(event, self.read(surface), self._carriers(leaf), self.header)
+        return past_request(event, self.read(surface), self.carriers(leaf), self.header)
 
     def calls(self) -> list[Call]:
         """The tool journal of this path: its calls, in the order in which they were asked for, and what became of them.

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from onward.model.lossless import guard
+from onward.model.lossless import UNSURE, guard, surely
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -20,6 +20,12 @@ def canonical_json(value: Any) -> bytes:
     Raises:
         NotLossless: the value is not JSON.
     """
+    try:
+        raw = _encode(value)
+        if surely(value, raw) is not UNSURE:
+            return raw
+    except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
+        pass  # `guard` says what it is, and where
     guard(value)
     return _encode(value)
 

@@ -37,6 +37,9 @@ Get = Callable[[str], bytes]
 """Fetches a blob's bytes by their sha256 in hex."""
 
 
+UNSURE = object()
+"""What `surely` gives where only `guard` can tell."""
+
 _SURE_BYTES = SPILL_BYTES
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
@@ -51,29 +54,41 @@ def paired(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def guarded(value: Any, put: Put | None) -> tuple[Any, bytes]:
-    """What `guard` gives, and its JSON bytes; several times faster for values that are surely lossless.
+def surely(value: Any, raw: bytes) -> Any:
+    """A copy of a value that is surely lossless and holds nothing that `guard` changes; else UNSURE, quickly.
 
     A value that comes back equal from its own JSON held nothing but JSON: a tuple, a set, bytes, NaN, an object or a
     key that is no string comes back as something else. What equality does not tell (negative zero, integers of more
     than 64 bits, depth, long strings, keys like a blob's) is looked for in the bytes, and left to `guard` where it
     might be there.
 
+    Args:
+        raw: the value's JSON.
+    """
+    if (
+        len(raw) <= _SURE_BYTES
+        and b"-0.0" not in raw
+        and b'blob"' not in raw
+        and raw.count(b"{") + raw.count(b"[") < MAX_DEPTH
+        and _LONG_NUMBER not in raw.translate(_DIGITS)
+    ):
+        copy = _decode(raw)
+        if copy == value:
+            return copy
+    return UNSURE
+
+
+def guarded(value: Any, put: Put | None) -> tuple[Any, bytes]:
+    """What `guard` gives, and its JSON bytes; several times faster for values that are surely lossless.
+
     Raises:
         NotLossless: as `guard`.
     """
     try:
         raw = _encode(value)
-        if (
-            len(raw) <= _SURE_BYTES
-            and b"-0.0" not in raw
-            and b'blob"' not in raw
-            and raw.count(b"{") + raw.count(b"[") < MAX_DEPTH
-            and _LONG_NUMBER not in raw.translate(_DIGITS)
-        ):
-            copy = _decode(raw)
-            if copy == value:
-                return copy, raw
+        copy = surely(value, raw)
+        if copy is not UNSURE:
+            return copy, raw
     except (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError):
         pass  # `guard` says what it is, and where
     copy = guard(value, put)

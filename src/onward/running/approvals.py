@@ -14,11 +14,11 @@ _WHY = {
 }
 
 
-def check_approval(approval: dict[str, Any] | None, name: str, digest: str, *, now: int, seq: int) -> None:
+def check_approval(approval: dict[str, Any], name: str, digest: str, *, now: int, seq: int) -> None:
     """Refuse to run a call that was not allowed, or not as it is about to run.
 
     Args:
-        approval: the data of the last tool/approval of the call; None = nobody was asked, and nothing is said here.
+        approval: the data of the last tool/approval of the call.
         name: the tool's.
         digest: of the arguments that it is about to run with.
         now: Unix milliseconds.
@@ -27,8 +27,6 @@ def check_approval(approval: dict[str, Any] | None, name: str, digest: str, *, n
     Raises:
         NotApproved: it was rejected, not answered, allowed until a time that is over, or with other arguments.
     """
-    if approval is None:
-        return
     outcome, said = approval["outcome"], approval.get("reason")
     if outcome != "allowed":
         why, hint = _WHY[outcome]

@@ -39,7 +39,11 @@ class Asking:
         if key not in self._answers:
             if self.awaited:
                 return None
-            self._heed(key, self._turn.host.hooks.call(self._moment(point, step, call, reason)))
+            hooks = self._turn.host.hooks
+            if not hooks.has(point):
+                self._answers[key] = None
+                return None
+            self._heed(key, hooks.call(self._moment(point, step, call, reason)))
         return self._answers[key]
 
     async def ask_async(

@@ -205,8 +205,10 @@ class Hooks:
         Raises:
             Usage: naming the `async` hook and its point.
         """
-        for point in POINTS:
-            for registered in self._at(point):
+        if self._parent is not None:
+            self._parent.check_plain()
+        for point, hooks in self._own.items():
+            for registered in hooks:
                 if registered.is_async:
                     raise Usage(
                         f"the hook {registered.name} of {point} is async, and this turn is not", hint=WHERE_AWAITED

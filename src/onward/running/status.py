@@ -27,6 +27,8 @@ LEADS_ON = {
 
 def status_of(host: Host) -> Status:
     """A session's status by the store's clock, or at the time of its last event where that is later."""
+    if not host.state.facts.get("status"):
+        return Status("active", host.header.created)  # nothing was ever said, so no time of it can have come
     now = host.steady()
     with host.log.still():
         change = host.own_latest("status")

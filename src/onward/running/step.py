@@ -133,8 +133,7 @@ class Step:
                 state = self._host.state
                 leaf = state.leaf(turn.branch)
                 shown.show(state.surface(leaf))
-                path, carries = state.path(leaf), state.surfaces.carries
-                projection = shown.projection(lambda: self._host.read(list(path.marked(carries))), budget)
+                projection = shown.projection(self._host.carriers(leaf), budget)
                 digest = spelled(shown.digest(projection.dropped))
                 made[:] = [(projection, digest)]
                 dropped = {"dropped": msgspec.to_builtins(projection.dropped)} if projection.dropped else {}
@@ -298,8 +297,9 @@ class Step:
     def _begin(self, fold: StepFold, start: Start, out: list[tuple[Advertised, str, int]]) -> Draft:
         call = start.call
         standing = fold.standing(call)
-        digest = arguments_digest(call.arguments)
-        check_approval(standing.approval, call.name, digest, now=self._host.now(), seq=call.seq)
+        if standing.approval is not None:
+            digest = arguments_digest(call.arguments)
+            check_approval(standing.approval, call.name, digest, now=self._host.now(), seq=call.seq)
         if start.key is not None and standing.key not in (None, start.key):
             raise Conflict(
                 f"the call {call.call_id!r} of {call.name} was started with another key",

@@ -62,6 +62,7 @@ class Turn:
         self._before: list[Draft] = []
         self._begun: list[Draft] = []
         self._open_at: int | None = None  # a leaf at which the turn is known to be open; what is behind a node stays
+        self._open_step: int | None = None  # seq of the step/start that is open at that leaf
         self._end: Event | None = None
         self.asking = Asking(self)
 
@@ -295,9 +296,10 @@ class Turn:
         if self.seq is None or leaf is None:
             return False
         if leaf != self._open_at:
-            if state.open_brackets(leaf).get("turn") != self.seq:
+            found = state.open_brackets(leaf)
+            if found.get("turn") != self.seq:
                 return False
-            self._open_at = leaf
+            self._open_at, self._open_step = leaf, found.get("step")
         return True
 
     def check_open(self) -> None:
@@ -327,7 +329,8 @@ class Turn:
 
     def step_end(self) -> list[Draft]:
         """The end of the step that is open in the log, if one is."""
-        seq = self._open_step()
+        self.check_open()
+        seq = self._open_step
         if seq is None:
             return []
         number = self.host.numbers.get(seq)
@@ -337,9 +340,14 @@ class Turn:
     def noticed(self, items: Sequence[Item], events: Sequence[Event]) -> None:
         """Nodes were appended by the turn or its step while it was open."""
         self.host.noticed(items, events)
-        leaf = self.host.state.branches.leaves.get(self.branch)
-        if any(event.seq == leaf for event in events):
-            self._open_at = leaf
+        leaf, step = self.host.state.branches.leaves.get(self.branch), self._open_step
+        for event in events:
+            if event.type == "step/start":
+                step = event.seq
+            elif event.type in ("step/end", "turn/start"):
+                step = None
+            if event.seq == leaf:
+                self._open_at, self._open_step = leaf, step
 
     def take_injected(self) -> list[Draft]:
         """What waits to be put before the model; it is the caller's until `forget_inputs` or `give_back_inputs`."""
@@ -357,11 +365,12 @@ class Turn:
 
     def unfinished(self, why: Cause) -> list[Draft]:
         """What the open step lacks; see `repair.unfinished`."""
+        self.check_open()
         assert self.seq is not None, "the turn is open"
         state = self.host.state
         path = state.path(state.leaf(self.branch))
         nodes = self.host.read(list(path.marked(state.tree.is_node, self.seq)))
-        since = self._open_step()
+        since = self._open_step
         partials = [
             event
             for event in (() if since is None else self.host.events(since))
@@ -373,14 +382,10 @@ class Turn:
 
     def step_events(self, number: int) -> list[Event]:
         """The nodes of the step of that number, if it is the one that is open in the log."""
-        seq = self._open_step()
+        seq = self._open_step if self.is_open else None
         if seq is None:
             return []
         state = self.host.state
         path = state.path(state.leaf(self.branch))
         events = self.host.read(list(path.marked(state.tree.is_node, seq)))
         return events if events[0].data.get("step") == number else []
-
-    def _open_step(self) -> int | None:
-        state = self.host.state
-        return state.open_brackets(state.leaf(self.branch)).get("step")
