@@ -20,6 +20,7 @@ _ADDED = (
 )
 """Elements that agents put before or behind what a person wrote, in the same block."""
 
+_EDITOR, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 _BEFORE = re.compile(rf"\s*<({'|'.join(map(re.escape, _ADDED))})(?:\s[^>]*)?>.*?</\1>\s*", re.DOTALL)
 _BEHIND = re.compile(rf"\s*<({'|'.join(map(re.escape, _ADDED))})(?:\s[^>]*)?>(?:(?!</\1>).)*</\1>\s*\Z", re.DOTALL)
 _NAME = re.compile(r"<command-name>([^<]*)</command-name>")
@@ -82,6 +83,13 @@ def demands(events: Iterable[Event]) -> list[Demand]:
             before = found.get(same)
             found[same] = one if before is None else Demand(before.seqs + one.seqs, before.text, before.attached)
     return list(found.values())
+
+
+def request_in(text: str) -> str:
+    """The request in a person's words, where their editor put its own state before it (Codex in an IDE)."""
+    start = text.lstrip()
+    _, mark, request = text.partition(_REQUEST) if start.startswith(_EDITOR) else ("", "", "")
+    return request.strip() if mark and request.strip() else start.strip()
 
 
 def _own(text: str) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from onward.model.event import Event
 from onward.model.transcript import text_of
 
@@ -69,6 +71,18 @@ def _with_result(seq: int, block: dict[str, Any], place: int, answers: dict[str,
         text_of(event),
         meta if isinstance(meta, dict) else None,
     )
+
+
+def printed(text: str) -> str:
+    """What a tool printed, out of the JSON that some formats (Codex) wrap a result's text in."""
+    if text.startswith("{") and '"output"' in text:
+        try:
+            inner = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):  # it only looks like JSON
+            return text
+        if isinstance(inner, dict) and isinstance(inner.get("output"), str):
+            return str(inner["output"])
+    return text
 
 
 def blocks_of(event: Event, type_: str) -> Iterator[dict[str, Any]]:
