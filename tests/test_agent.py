@@ -538,8 +538,9 @@ def test_other_tools_block_a_run_and_the_old_ones_let_it_go_on(store: Store, tmp
     ledger.ran.clear()
     with store.open(id_, take_over=True) as session:
         other = agent(SCRIPT, ledger.tool("a"), ledger.tool("b"))
-        with pytest.raises(Blocked, match="TOOLSET"):
+        with pytest.raises(Blocked, match="TOOLSET") as blocked:
             other.resume_sync(session)
+        assert blocked.value.reasons == ("TOOLSET",)
         assert session.events(session.next_seq - 1).__next__().type == "run/blocked"
         assert not requests(other) and not ledger.ran
         made = agent(Scripted(SCRIPT, by_history=True), a)

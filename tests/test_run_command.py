@@ -136,6 +136,8 @@ def test_where_nobody_can_be_asked_what_changes_something_is_not_run(home: Path,
     answer = program(home, "run", "Write it", "--model", model, "--json", cwd=work)
     assert answer.code == 5 and answer.document["reason"] == "blocked"
     assert not (work / "new.txt").exists()
+    shown = program(home, "run", "Write it", "--model", model, cwd=work)
+    assert shown.code == 5 and "--approve all allows it" in shown.err
 
 
 @pytest.mark.parametrize("place", ["--node", "--at"])
@@ -228,6 +230,7 @@ def test_ctrl_c_ends_the_turn_and_the_session_goes_on(home: Path, work: Path, tm
     assert terminal.end() == 1
     assert "aborted" in terminal.said and "Traceback" not in terminal.said
     [row] = document(home, "sessions", "--all")["sessions"]
+    assert f'`onward run "Go on" --session {row["session"]}`' in terminal.said
     with Store(home) as store, store.open(row["session"]) as session:
         assert session.nodes()[-1].data["reason"] == "aborted"
         assert "think about" in str(session.context().messages[-1])
@@ -270,6 +273,13 @@ def test_a_killed_run_goes_on_without_a_text(home: Path, work: Path, tmp_path: P
     process.stdout.close()
     [row] = document(home, "sessions", "--all")["sessions"]
     model = script(tmp_path, [lines[0], "Read it.", "Read it."])
+    way_on = f"onward run --session {row['session']}"
+    assert way_on in onward(home, "resume", row["session"], "--dry-run").out
+    other = program(home, "run", "--session", row["session"], "--model", model, "--tools", "read", cwd=work)
+    assert other.code == 5 and "TOOLSET" in other.err and "give --tools as when the run began" in other.err
+    blocked = onward(home, "resume", row["session"])
+    assert blocked.code == 5 and way_on not in blocked.out
+    assert "give --tools as when the run began" in blocked.out and f"onward resume {row['session']}" in blocked.out
     answer: Answer = program(home, "run", "--session", row["session"], "--model", model, cwd=work)
     assert answer.code == 0 and "Read it." in answer.out
     none = program(home, "run", "--session", row["session"], "--model", model, cwd=work)

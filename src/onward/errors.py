@@ -183,7 +183,15 @@ class LeaseLost(OnwardError):
 
 
 class Blocked(OnwardError):
-    """Recovery found reasons not to go on by itself."""
+    """Recovery found reasons not to go on by itself.
+
+    Attributes:
+        reasons: their codes, as in `model.checkpoint.validate`; the message says each in words.
+    """
 
     code = "blocked"
     exit_code = 5
+
+    def __init__(self, message: str, *, reasons: tuple[str, ...] = (), hint: str | None = None, **where: Any) -> None:
+        super().__init__(message, hint=hint, **where)
+        self.reasons = reasons

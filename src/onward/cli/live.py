@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from onward.cli import output
+from onward.cli.advice import after
 from onward.model.text import escaped_json, one_line, visible
 from onward.runtime.permissions import Answer, Ask
 from onward.runtime.progress import Asked, Failed, Progress, Replied, Resumed, Streamed, ToolEnded, ToolStarted
@@ -95,6 +96,9 @@ class Terminal:
         cost = "" if usage.get("cost") is None else f", ${usage['cost']:.4f}"
         tokens = sum(usage.get(name) or 0 for name in ("input", "output", "cache_read", "cache_write"))
         output.hint(f"session {ended.session}: {tokens:,} tokens{cost}")
+        todo = after(ended)
+        if todo is not None:
+            output.hint(todo)
 
     def _put(self, text: str) -> None:
         sys.stdout.write(visible(text))

@@ -38,6 +38,7 @@ def blocked(answer: Recovery) -> Blocked:
     said = "; ".join(f"{reason.code}: {reason.text}" for reason in answer.reasons)
     return Blocked(
         f"the run cannot go on: {said}",
+        reasons=tuple(reason.code for reason in answer.reasons),
         hint="put that right and resume again, or accept it as a new branch, or discard the run (`onward resume`)",
         session=answer.session,
     )

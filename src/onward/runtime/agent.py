@@ -20,16 +20,16 @@ from onward.errors import Refused, Usage
 from onward.log.ids import new_id
 from onward.model.call import Call
 from onward.model.checkpoint import Bindings
-from onward.model.digests import Graph, model_digest, permissions_digest
+from onward.model.digests import model_digest, permissions_digest
 from onward.model.event import APPEND, Draft, Event, SurfaceOp, given
 from onward.model.messages import Message
 from onward.model.repair import OUTCOME_UNKNOWN
 from onward.running.aio import AsyncTurn
 from onward.running.threads import through
-from onward.runtime import graph, position
+from onward.runtime import position
 from onward.runtime.acting import Actor
 from onward.runtime.context_files import log_context_files
-from onward.runtime.graph import Node
+from onward.runtime.graph import GRAPH, Node
 from onward.runtime.guards import Limits
 from onward.runtime.loop import Ending, Loop, text_in
 from onward.runtime.permissions import Approver, Permissions
@@ -51,12 +51,6 @@ INSTRUCTIONS = "onward.instructions"
 
 RECONCILED = "reconciled"
 """The kind of the messages that tell a model what became of a call; their data is the seq of the tool/reconciled."""
-
-GRAPH = Graph(
-    version=graph.VERSION,
-    nodes=tuple(graph.EDGES),
-    edges=tuple((one, other) for one, others in graph.EDGES.items() for other in others),
-)
 
 
 def unwatched(progress: Progress) -> None:
@@ -201,7 +195,9 @@ class Agent:
             raise blocked(recovery)
         if recovery.run is None or recovery.resumes is None:
             raise Refused(
-                "there is no run to go on with", session=session.id, hint="nothing was interrupted on this branch"
+                "there is no run to go on with",
+                session=session.id,
+                hint="nothing was interrupted on this branch; say what to do next: `onward run TEXT`, `Agent.run`",
             )
         return await self._go_on(session, recovery, recovery.run, actor, settled, watch)
 

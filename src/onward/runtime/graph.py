@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from onward.errors import Refused
+from onward.model.digests import Graph
 
 VERSION = 1
 """Raised when a node means something else than before, even if the edges stay."""
@@ -37,6 +38,13 @@ EDGES: dict[Node, tuple[Node, ...]] = {
     Node.REFINE: (Node.REASON, Node.PLAN, Node.DONE),
     Node.DONE: (),
 }
+
+GRAPH = Graph(
+    version=VERSION,
+    nodes=tuple(EDGES),
+    edges=tuple((one, other) for one, others in EDGES.items() for other in others),
+)
+"""The same as data, for a checkpoint."""
 
 
 def check(node: Node, following: Node) -> Node:

@@ -55,6 +55,9 @@ def calls(store: Store, session: str, point: Point, as_json: bool) -> None:
     if loose:
         some = f"{output.counted(loose, 'call')} may have had an effect that nobody knows of"
         output.say(f"{some}; look before such a tool is run again", "yellow")
+        output.hint(
+            "of an interrupted run `onward run --session` asks; in Python `Session.reconcile` notes what was found"
+        )
 
 
 def _row(call: Call) -> dict[str, Any]:

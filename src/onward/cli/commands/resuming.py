@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
+from onward.cli.advice import OPTIONS, ways_out
 from onward.cli.options import common, examples, session_argument
 from onward.errors import Locked, StorageFailed, Usage
 
@@ -33,8 +34,9 @@ BLOCKED = 5
 def resume(store: Store, session: str, dry_run: bool, take_over: bool, as_json: bool, **how: Any) -> int:
     """Close what an interruption left open, once, and say what was being done, what is unknown, and what comes next.
 
-    Nothing of the run is run. When it cannot go on as it was (another toolset, a missing file, a moved branch), every
-    reason is told, the log gets one line that says so, and nothing else changes.
+    Nothing of the run is run: `onward run --session SESSION` closes and goes on in one. When it cannot go on as it was
+    (another toolset, a missing file, a moved branch), every reason is told, the log gets one line that says so, and
+    nothing else changes.
     """
     if dry_run and take_over:
         raise Usage("--take-over changes who holds the session, and --dry-run changes nothing")
@@ -156,10 +158,27 @@ def _print(answer: Recovery, briefing: Briefing, *, only_would: bool) -> None:
             output.say(f"    {pending.decision.action}: {pending.decision.text}")
     for name, reasons in answer.left:
         output.say(f"branch {name} stays as it is: " + "; ".join(f"{reason.code}: {reason.text}" for reason in reasons))
-    output.say(f"next:    {answer.next}")
+    if answer.state == "blocked":
+        output.say(f"next:    {ways_out(answer.session, (reason.code for reason in answer.reasons))}")
+    else:
+        output.say(f"next:    {answer.next}{_command(answer)}")
+
+
+def _command(answer: Recovery) -> str:
+    """How a run of `onward run` is gone on with; another program's is that program's."""
+    from onward.model.digests import graph_digest
+    from onward.runtime.graph import GRAPH
+
+    saved = answer.checkpoint
+    if answer.run is None or saved is None or saved.document.digests.get("graph") != graph_digest(GRAPH):
+        return ""
+    return f": `onward run --session {answer.session}` (with --model, --tools and --approve as before)"
 
 
 def _values(reason: Any) -> str:
+    """What is there instead of what; digests say nothing to people."""
+    if reason.code in OPTIONS:
+        return ""
     given = [
         f"{name} {value}"
         for name, value in (("then", reason.expected), ("now", reason.found))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
+from onward.cli.advice import ways_out
 from onward.cli.options import Point, common, examples, point_options
-from onward.errors import Usage
+from onward.errors import Blocked, Usage
 
 if TYPE_CHECKING:
     from onward.runtime.agent import Agent, Ended
@@ -77,7 +78,11 @@ def run(
     """Put TEXT to a model that has tools, and work on it until it is done. `-` reads TEXT from standard input.
 
     Everything is in the session before it happens: after a crash `onward run --session @` without TEXT goes on with
-    what was interrupted, and runs nothing again that may have had an effect. Ctrl-C ends the turn.
+    what was interrupted, and runs nothing again that may have had an effect. Give it --model, --tools, --approve and
+    --max-loops as before: with others it does not go on.
+
+    Ctrl-C ends the turn: nothing is left to go on with, and the next TEXT says what to do instead. Where nobody can be
+    asked (no terminal, --json), a call that --approve ask would ask about ends the run as blocked.
     """
     from onward.cli.live import Terminal, go
 
@@ -91,7 +96,11 @@ def run(
     terminal = Terminal(quiet=quiet, json_events=json_events)
     agent = _agent(store, model, tools, approve, max_loops, plan, terminal)
     with _opened(store, session, point) as opened:
-        ended = go(agent, opened, text, terminal)
+        try:
+            ended = go(agent, opened, text, terminal)
+        except Blocked as error:
+            error.hint = ways_out(opened.id, error.reasons)
+            raise
         usage = _usage(opened, ended)
     answer = {"session": ended.session, "turn": ended.turn, "reason": ended.reason, "text": ended.text, "usage": usage}
     if quiet:
