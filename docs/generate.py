@@ -25,6 +25,8 @@ DOCUMENTS = {
     '"nodes":[{"seq","parent","type","label","preview"}]}',
     "context": '{"session","branch","leaf","tokens","surface":[seq…],"messages":[…],"repairs":[{"kind","index",'
     '"detail","seq"}],"manifest":[{"seq","type","state","by","reason","tokens","last","nodes"}],"over"}',
+    "why": '{"session","query","stage","verdict","explanation","events":[{"seq","branch","type","preview","session",'
+    '"stage"}],"fix","branch","total","match","message","request":{"seq","contained"},"restore"}',
     "calls": '{"session","branch","calls":[{"seq","call_id","tool","effect","state","attempts","result","block",'
     '"owner","key","arguments_digest","started":[seq…],"approval":{"seq","outcome","by","reason","expires"},"is_error","how",'
     '"code","late":[seq…],"open","reconciled":{"seq","outcome","by","evidence"},"conflict"}]}',
@@ -57,7 +59,8 @@ NOTES = {
     "the folder or the id fits.",
     "import": "`messages` are those of the active branch's context; `new` counts the records that this run added. "
     "The exit code is that of the first file that failed.",
-    "show": "`state` is current, replaced or log-only. With `--info`: the row of `sessions`, "
+    "show": "`state` is current, replaced or log-only. With `--event`: one entry, with all of its `data`. With "
+    "`--info`: the row of `sessions`, "
     "with counts, usage, file, `spawned_by` (`{session, seq, depth}`: the call that started this session as a "
     "sub-agent, or null), `spawns` (the sub-agents' sessions that this one started, oldest first) and `queued` "
     "(`{input, target, time, text}` of each input that waits).",
@@ -69,6 +72,11 @@ NOTES = {
     "context": "`surface` lists the nodes in order. A plain message is `{role, blocks}`; `repairs` is empty for "
     "`plain`. For `anthropic` the system prompt stands apart, in `system`. A row of the manifest is of the `nodes` "
     "neighbours from `seq` to `last` that share their fate: included, replaced, omitted or dropped.",
+    "why": "`stage` is stored (not in the log at all), branch, compaction, budget, never-seen, memory, source or "
+    "visible; it is about the first of `events`, then comes what took its place, then others, 20 at the most of "
+    "`total`. An event of another session says whose in `session`. `fix` shows the text again and changes nothing, "
+    "`restore` puts it before the model again; each is null where there is no such command, and `explanation` says "
+    "why. `message` is the index in the context; `request` the newest recorded request, and whether it had the text.",
     "calls": "`seq` is that of the message that asks for it, and `block` the index in it; `attempts` counts the "
     "tool/calls (none in the logs of programs that do not log them), `result` is the seq of the answer, `owner` the "
     "session whose file has the line that asks. `open`: it may have had an effect that nobody knows of.",

@@ -96,7 +96,8 @@ def test_every_promise_names_a_test_that_exists():
 
 def test_decisions_say_context_choice_and_consequence():
     pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-    assert [page.name[:4] for page in pages] == [f"{number:04}" for number in range(1, len(pages) + 1)]
+    numbers = [page.name[:4] for page in pages]
+    assert all(number.isdigit() for number in numbers) and len(set(numbers)) == len(numbers), "each has its own number"
     for page in pages:
         text = page.read_text("utf-8")
         assert all(f"**{word}.**" in text for word in ("Context", "Choice", "Consequence")), page.name
@@ -126,6 +127,7 @@ def test_the_documents_on_the_page_have_the_keys_that_commands_print(tmp_path: P
         "sessions": ["sessions", "--all"],
         **{name: [name, session] for name in ("show", "tree", "context", "calls", "usage", "fsck", "fork", "migrate")},
         "tool-result": ["tool-result", session, "4"],
+        "why": ["why", session, "anything"],
         "run": ["run", "x", "--model", f"scripted:{script}"],
         "branch": ["branch", session, "b"],
         "move": ["move", session, "b", "7"],

@@ -19,8 +19,11 @@ from onward.running.attended import Attended
 from onward.running.durable import Durable
 
 if TYPE_CHECKING:
+    from onward.explain.explanation import Explanation
+    from onward.log.catalogue import Row
     from onward.running.hooks import Hooks
     from onward.running.turn import Turn
+    from onward.searching import Found
 
 
 class Keeper(Protocol):
@@ -42,6 +45,18 @@ class Keeper(Protocol):
         id: str | None,
     ) -> Session:
         """Make a fork of a session."""
+        ...
+
+    def open(self, session: str, *, write: bool = True) -> View:
+        """Open another session."""
+        ...
+
+    def sessions(self, *, project: str | None = None) -> list[Row]:
+        """Its sessions."""
+        ...
+
+    def search(self, text: str, *, project: str | None = None) -> list[Found]:
+        """Those that hold some words."""
         ...
 
     def steady(self) -> int:
@@ -129,6 +144,44 @@ class Session(Attended, Durable):
     def node(self, seq: int) -> View:
         """The path that ends at a node, with the node facts of that path."""
         return self.view(node=seq)
+
+    def why(
+        self,
+        text: str | None = None,
+        *,
+        event: int | None = None,
+        call: str | None = None,
+        budget: int | None = None,
+        branch: str | None = None,
+        at: int | None = None,
+        node: int | None = None,
+    ) -> Explanation:
+        """Why the model does not know something: whether it is in the log, and if so where it went.
+
+        It reads the log line by line, in bounded memory: seconds for a million events.
+
+        Args:
+            text: what the model should know; case, layout and quoting need not fit. `#12` is the event 12.
+            event: the seq of an event, instead of a text.
+            call: the id of a tool call, instead of a text.
+            budget: tokens that the context may take; None = those of the newest recorded request, if it had a limit.
+            branch, at, node: the path to look at, as for `view`.
+
+        Raises:
+            NotFound: no such branch, seq or node.
+            Usage: not exactly one of text, event and call, or an empty text.
+            Corrupt: a line of the log is damaged.
+        """
+        from onward.explain.why import why
+
+        point = [
+            str(word)
+            for name, value in (("--branch", branch), ("--at", at), ("--node", node))
+            if value is not None
+            for word in (name, value)
+        ]
+        view = self.view(branch, at=at, node=node)
+        return why(view, text, self._store, event=event, call=call, budget=budget, point=point)
 
     def refresh(self) -> None:
         """For a handle opened to read: see what was appended since."""

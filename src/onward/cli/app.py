@@ -21,6 +21,7 @@ COMMANDS = {
     "show": "looking:show",
     "tree": "looking:tree",
     "context": "looking:context",
+    "why": "explaining:why",
     "calls": "calls:calls",
     "tool-result": "calls:tool_result",
     "run": "running:run",

@@ -64,7 +64,7 @@ class Chain:
     def event(self, seq: int) -> Event:
         """An event with its data as it was handed in. Raises NotFound, Corrupt or BlobMissing."""
         link = self.owner(seq)
-        return self._restored(link.reader.line(seq), link.session, seq)
+        return self.restored(link.reader.line(seq), link.session, seq)
 
     def hash(self, seq: int) -> str:
         """The hash of an event's line. Raises NotFound or Corrupt."""
@@ -72,7 +72,7 @@ class Chain:
 
     def own_event(self, line: Line) -> Event:
         """The event of an own line that is at hand, as `event` gives it. Raises Corrupt or BlobMissing."""
-        return self._restored(line.raw, self.session, line.seq)
+        return self.restored(line.raw, self.session, line.seq)
 
     def events(self, start: int = 0, stop: int | None = None, *, stored: bool = False) -> Iterator[Event]:
         """Events start <= seq < stop, in order. `stored` leaves blobs where they are."""
@@ -80,7 +80,7 @@ class Chain:
             if stored:
                 yield decode(line.raw, session, line.seq)
             else:
-                yield self._restored(line.raw, session, line.seq)
+                yield self.restored(line.raw, session, line.seq)
 
     def lines(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[str, Line]]:
         """Lines start <= seq < stop, in order, each with the session whose file holds it."""
@@ -100,7 +100,7 @@ class Chain:
             stop = self._firsts[at + 1] if at + 1 < len(self.links) else None
             mine = [seq for seq in wanted if seq >= link.first and (stop is None or seq < stop)]
             for line in link.reader.read_many(mine):
-                out[line.seq] = self._restored(line.raw, link.session, line.seq)
+                out[line.seq] = self.restored(line.raw, link.session, line.seq)
         if len(out) != len(wanted):
             missing = next(seq for seq in wanted if seq not in out)
             raise NotFound(f"there is no event {missing}", session=self.session)
@@ -121,7 +121,8 @@ class Chain:
         for link in self.links[:-1]:
             link.reader.close()
 
-    def _restored(self, raw: bytes, session: str, seq: int) -> Event:
+    def restored(self, raw: bytes, session: str, seq: int) -> Event:
+        """The event of a line that is at hand, with its data as it was handed in. Raises Corrupt or BlobMissing."""
         event = decode(raw, session, seq)
         if not needs_restore(raw):
             return event

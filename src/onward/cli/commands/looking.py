@@ -19,14 +19,17 @@ ROLE_STYLES = {"user": "bold green", "assistant": "bold cyan", "tool": "yellow",
 
 @click.command(
     short_help="Show what was said and done.",
-    epilog=examples("onward show @", "onward show 0192 --branch leaf-40", "onward show @ --info"),
+    epilog=examples(
+        "onward show @", "onward show 0192 --branch leaf-40", "onward show @ --info", "onward show @ --event 40"
+    ),
 )
 @session_argument
 @click.option("--info", is_flag=True, help="What the session is, counted, instead of what was said in it.")
+@click.option("--event", metavar="SEQ", type=int, help="This event alone, whole, wherever it is.")
 @click.option("--full", is_flag=True, help="For people: whole texts, and events that no model ever sees.")
 @point_options
 @common
-def show(store: Store, session: str, info: bool, full: bool, point: Point, as_json: bool) -> None:
+def show(store: Store, session: str, info: bool, event: int | None, full: bool, point: Point, as_json: bool) -> None:
     """Show what was said and done on a path, as it was said and done.
 
     Compaction hides nothing here: what was replaced for the model is shown and marked.
@@ -35,6 +38,11 @@ def show(store: Store, session: str, info: bool, full: bool, point: Point, as_js
         from onward.cli.commands.info import show_info
 
         show_info(store, session, point, as_json)
+        return
+    if event is not None:
+        from onward.cli.commands.one_event import show_event
+
+        show_event(store, session, event, point, as_json)
         return
     with reading(store, session) as opened:
         view = point.of(opened)
