@@ -380,7 +380,9 @@ def test_a_script_is_a_model_by_name(tmp_path: Path):
         ("", {}, "no model has the name"),
         ("nobody:gpt-5", {}, "Unknown"),
         ("nobody:gpt-5", {"api_key": "k"}, "nobody"),
-        ("openai:gpt-5", {}, "OPENAI_API_KEY"),
+        ("openai:gpt-5", {}, "openai wants its key or address, and OPENAI_API_KEY is not set"),
+        ("anthropic:claude", {}, "ANTHROPIC_API_KEY is not set"),
+        ("ollama:qwen3", {}, "OLLAMA_BASE_URL is not set"),
         ("http://127.0.0.1:1/v1", {}, "the model's name"),
         ("http://127.0.0.1:x/v1#m", {}, "no address"),
         ("m", {"base_url": "127.0.0.1:1"}, "http address"),
@@ -406,16 +408,17 @@ def test_nothing_of_pydantic_ai_is_loaded_before_a_provider_is_named():
     assert done.stdout == "False\n"
 
 
-def test_without_the_extra_a_person_is_told_what_to_install():
+@pytest.mark.parametrize(("name", "extra"), [("openai:gpt-5", "llm"), ("anthropic:claude", "anthropic")])
+def test_without_the_extra_a_person_is_told_what_to_install(name: str, extra: str):
     code = (
         "import sys; sys.modules['pydantic_ai'] = None\n"
         "from onward.errors import Usage\n"
         "from onward.runtime.models import model_for\n"
-        "try: model_for('openai:gpt-5')\n"
+        f"try: model_for({name!r})\n"
         "except Usage as error: print(error.hint)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "pip install 'onward[llm]'\n"
+    assert done.stdout == f"pip install 'onward[{extra}]'; in a clone pip install '.[{extra}]'\n"
 
 
 def test_a_price_is_given_where_it_is_known_and_never_guessed(monkeypatch: pytest.MonkeyPatch):

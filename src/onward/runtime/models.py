@@ -45,7 +45,9 @@ def model_for(
         from onward.runtime.served import making
         from onward.runtime.served.client import ServedModel
     except ImportError as error:
-        raise Usage("talking to models needs an extra", hint="pip install 'onward[llm]'") from error
+        extra = "anthropic" if isinstance(name, str) and name.startswith("anthropic:") else "llm"
+        install = f"pip install 'onward[{extra}]'; in a clone pip install '.[{extra}]'"
+        raise Usage("talking to models needs an extra", hint=install) from error
     if not isinstance(name, str):
         given = name
         return ServedModel(lambda: given, Model(given.system, given.model_name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -36,15 +37,28 @@ def named(name: str, api_key: str | None) -> Make:
         try:
             model = infer_model(name) if api_key is None else infer_model(name, keyed)
         except (UserError, ValueError) as error:
+            missing = variables(str(error))
+            if missing:
+                provider = name.partition(":")[0]
+                raise Usage(
+                    f"{provider} wants its key or address, and {' or '.join(missing)} is not set",
+                    hint=f"export {missing[0]}=…; docs/models.md says which models need none",
+                ) from error
             raise Usage(str(error), hint="name a model as provider:model, or as URL#model") from error
         except ImportError as error:
-            raise Usage(str(error)) from error
+            raise Usage(str(error), hint="docs/models.md says what each provider needs") from error
         if isinstance(model, OpenAIChatModel):
             profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
             return type(model)(model.model_name, provider=model._provider, profile=profile)
         return model
 
     return make
+
+
+def variables(complaint: str) -> list[str]:
+    """The environment variables that a provider of pydantic-ai asks for: ``Set the `A_KEY` environment variable…``."""
+    asked, found, _ = complaint.partition(" environment variable")
+    return re.findall(r"`([A-Z][A-Z0-9_]*)`", asked) if found and asked.startswith("Set the `") else []
 
 
 def compatible(url: str, name: str, host: str, api_key: str | None) -> Make:
