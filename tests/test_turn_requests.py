@@ -178,3 +178,29 @@ def test_what_was_learnt_of_a_batch_that_was_refused_is_forgotten(tmp_path: Path
             request = asked(step)
             step.reply("x")
         assert session.request(request.seq).messages == request.messages == session.context().messages[:-1]
+
+
+def test_a_request_fits_a_budget_as_the_context_does_with_the_summary_as_a_head(tmp_path: Path):
+    with session_of(tmp_path) as session:
+        kept: list[Request] = []
+        session.system("be good")
+        for number in range(3):
+            talk(session, f"one {number}", kept)
+        first, last = session.surface[1], session.surface[5]
+        session.summary("what was done before", replace(first, last), [(first, last)])
+        talk(session, "after the summary", kept)
+        with session.turn("now") as turn:
+            with turn.step() as step:
+                asked(step)
+                step.reply("x" * 400)
+            session.inject("mind the time", "clock")
+            with turn.step() as step:
+                for budget in range(0, 500, 20):
+                    shown = asked(step, budget=budget).projection
+                    assert shown == session.node(shown.nodes[-1]).context(budget=budget)
+                    texts = [
+                        block.text for message in shown.messages for block in message.blocks if hasattr(block, "text")
+                    ]
+                    assert texts[0] == "be good" and "now" in texts and texts[-1] == "mind the time"
+                    assert budget < 200 or texts[1] == "what was done before"
+                step.reply("done")

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Literal
 
 from msgspec import UNSET
 
@@ -21,6 +22,10 @@ from onward.model.messages import Message
 REASON = "over the budget"
 _ANY_ID = re.compile(r".*", re.DOTALL)
 
+Part = Literal["asked", "summary", "other"]
+"""What a message is to the conversation: it asks for something and so begins a turn; it stands for what was before the
+others; or neither."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
@@ -30,7 +35,7 @@ class Fitted:
         kept: indices of the messages that stay, ascending.
         dropped: the others, as ranges of the surface: seqs of the first and the last node, and why.
         tokens: estimated tokens of what stays.
-        over: it is more than the budget: the head and the newest step alone are too much.
+        over: it is more than the budget: what must stay is too much alone.
     """
 
     kept: list[int]
@@ -39,33 +44,62 @@ class Fitted:
     over: bool
 
 
-def fit(messages: Sequence[Message], sizes: Sequence[int], budget: int | None, nodes: Sequence[int]) -> Fitted:
+def fit(
+    messages: Sequence[Message],
+    sizes: Sequence[int],
+    budget: int | None,
+    nodes: Sequence[int],
+    parts: Sequence[Part] | None = None,
+) -> Fitted:
     """Choose the messages to keep.
 
-    The system messages at the head always stay. Then the longest end of the conversation that fits, beginning at a
-    turn or at a step. Where it begins at a step, what the person asked in that turn stays with it if it fits.
+    What must stay, also when it is more than the budget: the system messages at the head, the newest step, and what was
+    asked in its turn. Then, as far as there is room: the summary behind the head, as a whole; steps and turns, whole,
+    newest first, up to the first that does not fit. Of an older turn's last steps what was asked in it stays too.
 
     Args:
         messages: in order.
         sizes: estimated tokens of each.
         budget: tokens; None = everything fits.
         nodes: seq of each message's node.
+        parts: what each message is; None = every user message asks.
     """
     total = sum(sizes)
     if budget is None or total <= budget:
         return Fitted(list(range(len(messages))), [], total, False)
-    head = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
-    cuts = _cuts(messages, head)
-    turns = _turn_starts(messages, head)
+    parts = parts or ["asked" if message.role == "user" else "other" for message in messages]
+    joined = pairs(messages)
+    paired = {index for each in joined for index in each}
+    head = _run(0, [message.role == "system" and at not in paired for at, message in enumerate(messages)])
+    body = _run(head, [part == "summary" for part in parts])
+    if any(head <= low < body <= high for low, high in joined):
+        body = head  # it is no whole
+    turns = _turn_starts(messages, parts, body)
+    cuts = _cuts(messages, parts, turns, joined, body)
+    if not cuts:
+        return _fitted(list(range(len(messages))), sizes, nodes, budget)
     sums = [0, *accumulate(sizes)]
-    for cut in cuts:
-        asked = _asked(messages, turns, cut)
-        tokens = sums[head] + sum(sizes[index] for index in asked) + total - sums[cut]
-        if tokens <= budget:
-            return _fitted([*range(head), *asked, *range(cut, len(messages))], sizes, nodes, budget)
-    bare = (cut for cut in cuts if sums[head] + total - sums[cut] <= budget)
-    newest = next(bare, cuts[-1] if cuts else head)
-    return _fitted([*range(head), *range(newest, len(messages))], sizes, nodes, budget)
+
+    def kept_from(cut: int) -> list[int]:
+        asked = _asked(messages, parts, turns, cut)
+        return [] if paired & set(asked) else asked
+
+    def cost(cut: int) -> int:
+        return sums[head] + sum(sizes[index] for index in kept_from(cut)) + total - sums[cut]
+
+    summary = sums[body] - sums[head]
+    summed = cost(cuts[-1]) + summary <= budget
+    room = budget - summary if summed else budget
+    cut = next((cut for cut in cuts if cost(cut) <= room), cuts[-1])
+    start = body if summed else head
+    return _fitted([*range(start), *kept_from(cut), *range(cut, len(messages))], sizes, nodes, budget)
+
+
+def _run(start: int, flags: Sequence[bool]) -> int:
+    """Where the run of set flags that begins at `start` ends."""
+    while start < len(flags) and flags[start]:
+        start += 1
+    return start
 
 
 def pairs(messages: Sequence[Message]) -> list[tuple[int, int]]:
@@ -75,31 +109,43 @@ def pairs(messages: Sequence[Message]) -> list[tuple[int, int]]:
     return [(min(result[0], call[0]), max(result[0], call[0])) for result, call in joined]
 
 
-def _cuts(messages: Sequence[Message], head: int) -> list[int]:
-    """Indices at which the kept end may begin, ascending: starts of turns and steps that part no pair."""
+def _cuts(
+    messages: Sequence[Message],
+    parts: Sequence[Part],
+    turns: Sequence[int],
+    joined: Sequence[tuple[int, int]],
+    body: int,
+) -> list[int]:
+    """Indices at which the kept end may begin, ascending.
+
+    They are the body's start, and where a turn, what was asked in it, or a step begins, unless that parts a pair.
+    """
     inside = [0] * (len(messages) + 1)
-    for low, high in pairs(messages):
+    for low, high in joined:
         inside[low + 1] += 1
         inside[high + 1] -= 1
     parted = list(accumulate(inside))
-    starts = [
-        index
-        for index in range(head, len(messages))
-        if messages[index].role == "assistant" or _starts_turn(messages, index)
-    ]
-    return [index for index in starts if parted[index] == 0]
+    starts = {body, *turns, *(parts.index("asked", turn) for turn in turns)}
+    starts |= {index for index in range(body, len(messages)) if messages[index].role == "assistant"}
+    return sorted(index for index in starts if index < len(messages) and (index == body or parted[index] == 0))
 
 
-def _starts_turn(messages: Sequence[Message], index: int) -> bool:
-    return messages[index].role == "user" and (index == 0 or messages[index - 1].role != "user")
+def _turn_starts(messages: Sequence[Message], parts: Sequence[Part], body: int) -> list[int]:
+    """Where runs of user messages begin in which something is asked."""
+    starts: list[int] = []
+    run: int | None = None
+    for index in range(body, len(messages)):
+        if messages[index].role != "user":
+            run = None
+            continue
+        run = index if run is None else run
+        if parts[index] == "asked" and (not starts or starts[-1] != run):
+            starts.append(run)
+    return starts
 
 
-def _turn_starts(messages: Sequence[Message], head: int) -> list[int]:
-    return [index for index in range(head, len(messages)) if _starts_turn(messages, index)]
-
-
-def _asked(messages: Sequence[Message], turns: Sequence[int], cut: int) -> list[int]:
-    """What opened the turn that `cut` lies in: the run of user messages at its start, if that is before `cut`."""
+def _asked(messages: Sequence[Message], parts: Sequence[Part], turns: Sequence[int], cut: int) -> list[int]:
+    """What was asked in the turn that `cut` lies in, as far as it is before `cut`."""
     at = bisect_right(turns, cut) - 1
     if at < 0:
         return []
@@ -107,7 +153,8 @@ def _asked(messages: Sequence[Message], turns: Sequence[int], cut: int) -> list[
     for index in range(turns[at], cut):
         if messages[index].role != "user":
             break
-        asked.append(index)
+        if parts[index] == "asked":
+            asked.append(index)
     return asked
 
 

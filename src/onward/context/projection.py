@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
-from onward.context.budget import fit, left
+from onward.context.budget import Part, fit, left
 from onward.context.tokens import estimate
 from onward.model.data import Dropped
 from onward.model.event import Event, SurfaceOp
@@ -27,6 +27,9 @@ NAME = "plain"
 VERSION = 1
 """The converter's name and version where messages are handed on as they are projected. A change of what a node
 projects to is a new version."""
+
+ASIDE = frozenset({"injected", "recall", "notice"})
+"""Sources of user messages that ask for nothing: a program put them in beside what somebody said."""
 
 Carriers = Callable[[], Sequence[Event]]
 """Gives the surface-carrying nodes of a path, in path order."""
@@ -64,7 +67,7 @@ class Projection:
     Attributes:
         messages: in surface order.
         nodes: for each message the seq of its node.
-        over: the budget was too small even for the newest step, which is there all the same.
+        over: the budget was too small even for the newest step and what was asked, which are there all the same.
         dropped: what of the surface the budget left out.
     """
 
@@ -181,13 +184,25 @@ def project_surface(
     """
     messages: list[Message] = []
     nodes: list[int] = []
+    parts: list[Part] = []
     for event in shown:
-        for message in messages_of(event.type, event.data):
-            messages.append(message)
-            nodes.append(event.seq)
-    return projected(
-        messages, nodes, [event.seq for event in shown], carriers, taken_by, budget=budget, dropped=dropped
-    )
+        found = messages_of(event.type, event.data)
+        messages += found
+        nodes += [event.seq] * len(found)
+        parts += parts_of(event.type, event.data, found)
+    surface = [event.seq for event in shown]
+    return projected(messages, nodes, surface, carriers, taken_by, budget=budget, parts=parts, dropped=dropped)
+
+
+def parts_of(type_: str, data: Any, messages: Sequence[Message]) -> list[Part]:
+    """What the messages of a node are to the conversation.
+
+    A summary that is a whole history of its own (Codex's) is taken for one, not for something to keep as a whole.
+    """
+    if type_ in {"compaction/summary", "branch/summary"} and len(messages) == 1:
+        return ["summary"]
+    aside = type_ == "custom/message" or (type_ == "user/message" and data.get("source", "user") in ASIDE)
+    return ["asked" if message.role == "user" and not aside else "other" for message in messages]
 
 
 def projected(
@@ -199,6 +214,7 @@ def projected(
     *,
     budget: int | None = None,
     sizes: list[int] | None = None,
+    parts: Sequence[Part] | None = None,
     dropped: Sequence[Dropped] = (),
 ) -> Projection:
     """A projection of messages that are at hand, fitted to a budget.
@@ -209,6 +225,7 @@ def projected(
         surface: seqs in surface order.
         carriers, taken_by, budget: as for `project_surface`.
         sizes: for each message its estimated tokens, where they are known already.
+        parts: for each message what it is to the conversation, as for `fit`.
         dropped: as for `project_surface`.
 
     Raises:
@@ -222,7 +239,7 @@ def projected(
         if budget is None:
             chosen = left(dropped, nodes)
         else:
-            fitted = fit(messages, sizes, budget, nodes)
+            fitted = fit(messages, sizes, budget, nodes, parts)
             chosen, dropped, over = fitted.kept, fitted.dropped, fitted.over
         kept = set(chosen)
         out = Projection(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from onward.context.projection import Carriers, Projection, projected
+from onward.context.budget import Part
+from onward.context.projection import Carriers, Projection, parts_of, projected
 from onward.context.tokens import estimate
 from onward.model.data import Digest, Dropped
 from onward.model.digests import SurfaceDigest
@@ -26,19 +27,21 @@ class Shown:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._known: dict[int, tuple[str, list[Message]]] = {}
+        self._known: dict[int, tuple[str, list[Message], list[Part]]] = {}
         self._start()
 
     def _start(self) -> None:
         self._surface: list[int] = []
         self._messages: list[Message] = []
         self._nodes: list[int] = []
+        self._parts: list[Part] = []
         self._sizes: list[int] = []
         self._digest = SurfaceDigest()
 
     def learn(self, event: Event, data: Any) -> None:
         """Know a node without reading it: from its event, and its data as it was handed in (no blob references)."""
-        self._known[event.seq] = event.hash, messages_of(event.type, data)
+        messages = messages_of(event.type, data)
+        self._known[event.seq] = event.hash, messages, parts_of(event.type, data, messages)
 
     def forget(self, start: int) -> None:
         """What was learnt of seqs from `start` on does not hold: their batch was not written."""
@@ -64,6 +67,7 @@ class Shown:
             messages = self._known[seq][1]
             self._messages += messages
             self._nodes += [seq] * len(messages)
+            self._parts += self._known[seq][2]
         self._digest.add([self._known[seq][0] for seq in fresh])
         self._surface = surface
 
@@ -72,7 +76,8 @@ class Shown:
         if budget is not None:
             self._sizes += [estimate(message) for message in self._messages[len(self._sizes) :]]
         sizes = None if budget is None else list(self._sizes)
-        return projected(list(self._messages), list(self._nodes), self._surface, carriers, budget=budget, sizes=sizes)
+        messages, nodes = list(self._messages), list(self._nodes)
+        return projected(messages, nodes, self._surface, carriers, budget=budget, sizes=sizes, parts=self._parts)
 
     def digest(self, dropped: Sequence[Dropped]) -> Digest:
         """The surface's digest, with what a budget left out of it."""

@@ -162,7 +162,7 @@ def context(store: Store, session: str, budget: int | None, shape: str, point: P
         f"from {output.counted(len(document['surface']), 'node')} on the surface of branch {view.branch}"
     )
     if projection.over:
-        output.say("The budget is too small even for the newest step, which is there all the same.", "yellow")
+        output.say("The budget is too small even for what must stay: the last question and the newest step.", "yellow")
     output.say()
     _print_manifest(document["manifest"])
     for repair in document["repairs"]:
