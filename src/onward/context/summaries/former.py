@@ -66,7 +66,7 @@ def former(event: Event) -> Former:
     files = {kind: [*_paths(data.get(f"{kind}_files")), *named[kind]] for kind in ("read", "modified")}
     claims = []
     for heading, seqs, said in sections.lines_of(text):
-        section = _section(heading)
+        section = section_of(heading)
         old = tuple(seq for seq in seqs if seq < event.seq)
         if section in (sections.MODIFIED, sections.READ) and old:
             files["modified" if section == sections.MODIFIED else "read"].append(said)
@@ -113,6 +113,7 @@ def _paths(value: object) -> Iterable[str]:
     return [path for path in value if isinstance(path, str)] if isinstance(value, list) else []
 
 
-def _section(heading: str) -> str:
+def section_of(heading: str) -> str:
+    """The section that a heading names, in ours or other programs' words; critical context for any other."""
     name = heading.lower()
     return _OURS.get(name) or _THEIRS.get(name, sections.CRITICAL)

@@ -53,11 +53,15 @@ def musts(stretch: Stretch) -> list[Claim]:
         *_goal(stretch, bool(kept)),
         *kept,
         *stretch.words,
-        *(claim for claim in stretch.todo if claim.section != sections.DONE),
-        *_open(stretch),
+        *open_work(stretch),
         *_last_errors(stretch),
         *stretch.modified,
     ]
+
+
+def open_work(stretch: Stretch) -> list[Claim]:
+    """What had not come to its end: items of the todo list, the last request, calls without a result, the turn."""
+    return [*(claim for claim in stretch.todo if claim.section != sections.DONE), *_open(stretch)]
 
 
 def picks(stretch: Stretch) -> list[Pick]:
@@ -93,7 +97,7 @@ def _goal(stretch: Stretch, told: bool) -> Iterator[Claim]:
 
 
 def _open(stretch: Stretch) -> Iterator[Claim]:
-    """What had not come to its end: the request, calls without a result, the turn."""
+    """The turn, the last request and its calls, as far as they had not come to their end."""
     if stretch.source.prefix_of_turn is not None and stretch.source.prefix_of_turn in stretch.citable:
         seq = stretch.source.prefix_of_turn
         yield Claim(sections.DOING, "The turn that began here goes on in the messages that follow.", (seq,))

@@ -24,10 +24,11 @@ MODIFIED = "Files modified"
 READ = "Files read"
 CHECKED = "Checked"
 UNCHECKED = "Not checked"
+EXACT = "Kept exactly"
 
 ORDER = (
     *(GOAL, CONSTRAINTS, ASKED, DONE, DOING, BLOCKED, DECISIONS, NEXT, CRITICAL),
-    *(MODIFIED, READ, CHECKED, UNCHECKED),
+    *(EXACT, MODIFIED, READ, CHECKED, UNCHECKED),
 )
 """The sections as they stand in a summary; those without a line are left out."""
 

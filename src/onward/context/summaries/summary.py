@@ -92,6 +92,7 @@ class Summary:
         tokens: what `text` takes as a message, as estimated.
         usage: what it took to make, all requests together; None where no model was asked, or none was reported.
         model: the one that answered; None where none was asked.
+        notes: what was found wrong with it and put right: claims that were left out, names that nobody had mentioned.
     """
 
     text: str
@@ -103,6 +104,7 @@ class Summary:
     tokens: int
     usage: Usage | None = None
     model: Model | None = None
+    notes: tuple[str, ...] = ()
 
 
 class SummaryRefused(Refused):
