@@ -156,11 +156,12 @@ def pending(calls: Iterable[Call]) -> list[Pending]:
         if call.result is None and call.state != "reconciled":
             out.append(Pending(call, decide(evidence_of(call, writing=True))))
         elif call.state == "unknown" and call.effect != "read":
-            out.append(Pending(call, _UNSETTLED))
+            out.append(Pending(call, UNSETTLED))
     return out
 
 
-_UNSETTLED = Decision("ask", OUTCOME_UNKNOWN, "its outcome is unknown, and nobody has settled it")
+UNSETTLED = Decision("ask", OUTCOME_UNKNOWN, "its outcome is unknown, and nobody has settled it")
+"""What to do about a call that the model has been told nobody knows the outcome of."""
 
 
 def _conflicts(calls: Iterable[Call]) -> Iterator[Reason]:

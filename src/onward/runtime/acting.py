@@ -69,18 +69,18 @@ class Actor:
         for call in reply.calls:
             found = check(self.tools, call.name, call.arguments)
             if isinstance(found, Outcome):
-                await self._turn_down(step, call, found, acted)
+                await self._answer(step, call, found, acted)
                 continue
             tool, arguments = found
             [veto] = await step.vetoes(call)
             if veto is not None:
-                await self._turn_down(step, call, _not_run(VETOED, tool.name, veto), acted)
+                await self._answer(step, call, _not_run(VETOED, tool.name, veto), acted)
                 continue
             refused = await self._permit(step, call, tool, arguments, acted)
             if refused is None:
                 free.append((call, tool, arguments))
             else:
-                await self._turn_down(step, call, refused, acted)
+                await self._answer(step, call, refused, acted)
         for group in rounds([(tool, arguments) for _, tool, arguments in free], self.context):
             await self._run(step, [free[index] for index in group], acted)
         return acted
@@ -122,7 +122,7 @@ class Actor:
             context = replace(self.context, call_id=call.call_id, advertised=call.seq)
             prepared = await through(prepare, tool, arguments, context)
             if isinstance(prepared, Outcome):
-                await self._turn_down(step, call, prepared, acted)
+                await self._answer(step, call, prepared, acted)
             else:
                 ready.append((call, prepared))
         if not ready:
@@ -146,24 +146,17 @@ class Actor:
             await self._answer(step, started[index], outcome, acted)
 
         def late(index: int, outcome: Outcome) -> None:
-            fields = _fields(outcome)
-            step.sync_step.finish(started[index], list(outcome.content), **fields)
+            step.sync_step.finish(started[index], list(outcome.content), **_fields(outcome))
 
         await perform_all(bodies, done=done, late=late)
 
     async def _answer(self, step: AsyncStep, started: Started | Advertised, outcome: Outcome, acted: Acted) -> None:
+        """Log how a call ended, or that it was turned down before it began."""
         call = started.call if isinstance(started, Started) else started
-        acted.results.append(await log_result(step, started, outcome))
+        finished = await step.finish(started, list(outcome.content), **_fields(outcome))
+        acted.results.append(finished.event)
         ran = isinstance(started, Started)
         self.watch(ToolEnded(call.call_id, call.name, outcome.text, outcome.is_error, ran))
-
-    async def _turn_down(self, step: AsyncStep, call: Advertised, outcome: Outcome, acted: Acted) -> None:
-        await self._answer(step, call, outcome, acted)
-
-
-async def log_result(step: AsyncStep, started: Started | Advertised, outcome: Outcome) -> Event:
-    """Log how a call ended."""
-    return (await step.finish(started, list(outcome.content), **_fields(outcome))).event
 
 
 def _fields(outcome: Outcome) -> dict[str, Any]:

@@ -213,7 +213,7 @@ class Agent:
         unknown = [
             call
             for call in session.calls()
-            if call.state == "unknown" and call.effect != "read" and self._is_of(call, session, run)
+            if call.state == "unknown" and call.effect != "read" and position.run_of(session, call.identity.seq) == run
         ]
         if unknown and self.inquirer is None:
             names = ", ".join(dict.fromkeys(call.name for call in unknown))
@@ -243,9 +243,6 @@ class Agent:
             ended = await self._finish(loop, await loop.go(node))
         return replace(ended, settled=tuple(settled), unknown=tuple(unknown))
 
-    def _is_of(self, call: Call, session: Session, run: str) -> bool:
-        return position.run_of(session, call.identity.seq) == run
-
     def _tell_of_reconciled(self, session: Session, turn: AsyncTurn, run: str) -> None:
         """Tell the model what a person has found out about calls whose results say that nobody knows."""
         told = {event.data.get("data") for event in session.nodes() if _tells_of_reconciled(event)}
@@ -253,7 +250,7 @@ class Agent:
             settled = call.reconciled
             if settled is None or call.code != OUTCOME_UNKNOWN or settled.seq in told:
                 continue
-            if self._is_of(call, session, run):
+            if position.run_of(session, call.identity.seq) == run:
                 text = f"The outcome of the call {call.call_id} of {call.name} is known now: {settled.outcome}."
                 more = f" Evidence: {settled.evidence}" if settled.evidence else ""
                 turn.inject(text + more, kind=RECONCILED, data=settled.seq)

@@ -14,8 +14,8 @@ from onward.model.call import Attempt, Call
 from onward.model.decisions import Decision, decide, evidence_of
 from onward.model.decisions import Probed as Verdict
 from onward.model.event import APPEND, Draft
-from onward.model.repair import OUTCOME_UNKNOWN
 from onward.running import lines
+from onward.running.findings import UNSETTLED
 from onward.running.records import Advertised, Start, Started
 from onward.running.threads import through
 from onward.runtime.permissions import Permissions
@@ -125,15 +125,14 @@ class Settler:
 
     async def _ask_again(self, call: Call) -> Settled:
         """Ask about a call that the model has been told nobody knows the outcome of."""
-        decision = Decision("ask", OUTCOME_UNKNOWN, "its outcome is unknown, and nobody has settled it")
         if self.inquirer is None:
-            return Settled(call, decision, "nobody was there to be asked")
-        known = await self.inquirer(Unknown(call, decision.text))
+            return Settled(call, UNSETTLED, "nobody was there to be asked")
+        known = await self.inquirer(Unknown(call, UNSETTLED.text))
         if known.outcome == "unknown":
-            return Settled(call, decision, "the person who was asked cannot tell")
+            return Settled(call, UNSETTLED, "the person who was asked cannot tell")
         evidence = known.evidence or SAID_SO
         await through(self.session.reconcile, call, known.outcome, by=known.by, evidence=evidence)
-        return Settled(call, decision, f"found to be {known.outcome}: {evidence}")
+        return Settled(call, UNSETTLED, f"found to be {known.outcome}: {evidence}")
 
     async def _answer(self, call: Call, decision: Decision, outcome: Verdict, by: str, evidence: str) -> Settled:
         """Answer a call without running it: its effect is there, or is not."""
@@ -164,7 +163,7 @@ class Settler:
         assert call.advertised is not None and isinstance(call.arguments, (dict, str)), "the table has seen to it"
         last = call.attempts[-1]
         context = self._context(call, last)
-        prepared = await through(self._prepare, tool, call, context)
+        prepared = await through(prepare, tool, tool.arguments(call.arguments), context)
         asked = Advertised(*call.advertised, call.call_id, call.name, call.arguments)
         if isinstance(prepared, Outcome):
             return Settled(call, decision, f"it could not be run again: {prepared.text}")

@@ -60,11 +60,6 @@ class Outcome:
         """The text of the content."""
         return "\n".join(block.text for block in self.content if isinstance(block, Text))
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it is certain what the call did."""
-        return self.code != OUTCOME_UNKNOWN
-
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
