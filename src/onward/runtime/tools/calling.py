@@ -24,7 +24,7 @@ from onward.model.data import Digest, Effect
 from onward.model.lossless import guard, paired
 from onward.model.messages import ContentBlock, Text
 from onward.model.repair import OUTCOME_UNKNOWN
-from onward.runtime.tools.tool import EVERYTHING, Body, Cancelled, Probed, Tool, ToolContext, ToolOutput
+from onward.runtime.tools.tool import EVERYTHING, Body, Cancelled, Probed, Tool, ToolContext, ToolOutput, Verdict
 from onward.runtime.tools.toolset import Toolset
 
 UNKNOWN_TOOL = "TOOL_UNKNOWN"
@@ -250,7 +250,7 @@ def probe(tool: Tool, arguments: dict[str, Any], evidence: dict[str, Any], conte
         return Probed("unknown", f"{tool.name} has no probe")
     try:
         found = tool.probe(deepcopy(arguments), evidence, context)
-        if found.outcome not in get_args(Probed.__annotations__["outcome"]):
+        if found.outcome not in get_args(Verdict):
             raise ValueError(f"{found.outcome!r} is no outcome")
         return replace(found, evidence=paired(found.evidence))
     except (StorageFailed, LeaseLost):

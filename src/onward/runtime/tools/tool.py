@@ -105,11 +105,15 @@ class ToolOutput:
     data: dict[str, Any] | None = None
 
 
+Verdict = Literal["applied", "not-applied", "unknown"]
+"""Whether a call has happened, as far as a probe can tell."""
+
+
 @dataclass(frozen=True, slots=True)
 class Probed:
     """What a probe found out about a call whose outcome is unknown, and on what evidence."""
 
-    outcome: Literal["applied", "not-applied", "unknown"]
+    outcome: Verdict
     evidence: str
 
 
