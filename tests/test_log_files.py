@@ -436,6 +436,30 @@ def test_lines_taken_back_leave_the_index(backend: JsonlBackend):
     assert [line.raw for line in backend.reader("s1").read_many([0, 1, 2])] == lines
 
 
+def test_a_line_that_was_written_here_is_read_back_without_a_search(
+    backend: JsonlBackend, monkeypatch: pytest.MonkeyPatch
+):
+    lines = written(backend, 40)[1]
+    writer = backend.writer("s1", floor=0)
+    lines += append(writer, 40)
+
+    def searched(seq: int) -> None:
+        raise AssertionError(f"the line {seq} was searched for")
+
+    monkeypatch.setattr(writer, "_search", searched)
+    assert [writer.line(seq) for seq in range(80)] == lines
+    assert [line.raw for line in writer.read_many([3, 39, 40, 41, 79])] == [lines[seq] for seq in (3, 39, 40, 41, 79)]
+    writer.truncate(60)
+    assert [writer.line(seq) for seq in (39, 40, 59)] == [lines[seq] for seq in (39, 40, 59)]
+    again = append(writer, 3)
+    assert [writer.line(seq) for seq in (59, 60, 62)] == [lines[59], again[0], again[2]]
+    writer.truncate(30)
+    lines = lines[:30] + append(writer, 3)
+    assert [writer.line(seq) for seq in range(33)] == lines
+    writer.close()
+    assert raws(backend.reader("s1")) == lines
+
+
 # --- replacement --------------------------------------------------------------------------------------------------
 
 

@@ -17,13 +17,15 @@ import pytest
 import onward
 from onward.errors import ToolFailed
 from onward.log.memory import MemoryBackend
-from onward.model.event import Event
+from onward.model.event import APPEND, Draft, Event
 from onward.runtime.tools import calling, changing, paths, reading
 from onward.runtime.tools.calling import FAILED, Outcome, Prepared
 from onward.runtime.tools.changing import edit_tool, write_tool
 from onward.runtime.tools.reading import read_tool
-from onward.runtime.tools.seen import Seen
+from onward.runtime.tools.seen import Seen, seen_in
 from onward.runtime.tools.tool import ToolContext
+from onward.session import Session
+from onward.store import Store
 from tools import at, call, ready
 
 READ, WRITE, EDIT = read_tool(), write_tool(), edit_tool()
@@ -325,6 +327,29 @@ def test_what_was_seen_is_rebuilt_from_the_results_in_the_log(here: Path):
     assert "has changed since" in refused.text
     listing = Event(seq=4, type="tool/result", time=0, data={"call_id": "d", "meta": {"looked": [{"path": "f"}]}})
     assert Seen.of([result, listing]).get("f") == digest("one")
+
+
+def test_a_run_reads_of_a_path_only_what_came_after_the_run_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def looked(session: Session, sha256: str) -> int:
+        meta = {"looked": [{"path": "f", "lines": [1, 1], "sha256": sha256}]}
+        data = {"call_id": "c", "content": [], "is_error": False, "meta": meta}
+        return session.append(Draft(type="tool/result", data=data, surface=APPEND, branch=session.branch))[0].seq
+
+    with Store(tmp_path / "home") as store, store.create(cwd=tmp_path) as session:
+        first = looked(session, "one")
+        assert seen_in(session).get("f") == "one"
+        second = looked(session, "two")
+        read: list[int] = []
+        real = session.read
+        monkeypatch.setattr(session, "read", lambda seqs: read.extend(seqs) or real(seqs))
+        seen = seen_in(session)
+        assert (seen.get("f"), read) == ("two", [second])
+        seen.note("f", "of a run that nobody logged")
+        assert seen_in(session).get("f") == "two"
+        session.create_branch("side", node=first)
+        looked(session, "three")
+        session.move("side", first)
+        assert seen_in(session).get("f") == "one"
 
 
 def started(made: Any, context: ToolContext, **arguments: Any) -> Prepared:

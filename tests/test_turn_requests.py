@@ -135,6 +135,24 @@ def test_a_request_is_what_the_context_is_by_any_way_to_get_there(tmp_path: Path
             step.reply("x")
 
 
+def test_the_tokens_of_a_message_are_estimated_once_however_many_requests_carry_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from onward.running import shown
+
+    kept: list[Request] = []
+    estimated: list[Neutral] = []
+    real = shown.estimate
+    monkeypatch.setattr(shown, "estimate", lambda message: estimated.append(message) or real(message))
+    with session_of(tmp_path) as session:
+        for number in range(3):
+            talk(session, f"{number}", kept)
+        assert estimated == []  # nobody has asked
+        sums = [request.projection.tokens for request in kept]
+        assert sums == [sum(map(real, request.messages)) for request in kept]
+        assert len(estimated) == len(kept[-1].messages)
+
+
 def test_a_request_reads_what_is_new_however_much_is_on_the_surface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     kept: list[Request] = []
     with session_of(tmp_path) as session:

@@ -34,6 +34,9 @@ ASIDE = frozenset({"injected", "recall", "notice"})
 Carriers = Callable[[], Sequence[Event]]
 """Gives the surface-carrying nodes of a path, in path order."""
 
+Sizes = Callable[[], list[int]]
+"""Gives the estimated tokens of each message, when somebody asks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -72,7 +75,7 @@ class Projection:
     """
 
     def __init__(
-        self, messages: list[Message], nodes: list[int], sizes: list[int] | None, over: bool, carriers: Carriers
+        self, messages: list[Message], nodes: list[int], sizes: Sizes | None, over: bool, carriers: Carriers
     ) -> None:
         self.messages = messages
         self.nodes = nodes
@@ -87,7 +90,7 @@ class Projection:
     @cached_property
     def sizes(self) -> list[int]:
         """For each message its estimated tokens."""
-        return [estimate(message) for message in self.messages] if self._sizes is None else self._sizes
+        return [estimate(message) for message in self.messages] if self._sizes is None else self._sizes()
 
     @property
     def tokens(self) -> int:
@@ -213,7 +216,7 @@ def projected(
     taken_by: Mapping[int, int] | None = None,
     *,
     budget: int | None = None,
-    sizes: list[int] | None = None,
+    sizes: Sizes | None = None,
     parts: Sequence[Part] | None = None,
     dropped: Sequence[Dropped] = (),
 ) -> Projection:
@@ -224,7 +227,7 @@ def projected(
         nodes: for each the seq of its node.
         surface: seqs in surface order.
         carriers, taken_by, budget: as for `project_surface`.
-        sizes: for each message its estimated tokens, where they are known already.
+        sizes: gives the estimated tokens of each message, where somebody keeps them.
         parts: for each message what it is to the conversation, as for `fit`.
         dropped: as for `project_surface`.
 
@@ -235,22 +238,22 @@ def projected(
     if budget is None and not dropped:
         out = Projection(messages, nodes, sizes, False, carriers)
     else:
-        sizes = [estimate(message) for message in messages] if sizes is None else sizes
+        all_sizes = [estimate(message) for message in messages] if sizes is None else sizes()
         if budget is None:
             chosen = left(dropped, nodes)
         else:
-            fitted = fit(messages, sizes, budget, nodes, parts)
+            fitted = fit(messages, all_sizes, budget, nodes, parts)
             chosen, dropped, over = fitted.kept, fitted.dropped, fitted.over
         kept = set(chosen)
         out = Projection(
             [messages[index] for index in chosen],
             [nodes[index] for index in chosen],
-            [sizes[index] for index in chosen],
+            lambda: [all_sizes[index] for index in chosen],
             over,
             carriers,
         )
         out.dropped = dropped
-        out._dropped = [(nodes[index], size) for index, size in enumerate(sizes) if index not in kept]
+        out._dropped = [(nodes[index], size) for index, size in enumerate(all_sizes) if index not in kept]
     out._surface = surface
     out._taken_by = taken_by
     return out

@@ -7,6 +7,7 @@ that out before it writes, and what it wrote without being acknowledged it cuts 
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from errno import ENOSPC
@@ -30,6 +31,7 @@ INDEX_EVERY = 1 << 24
 
 
 _NEWLINE = 0x0A
+_NOT_YET = 1 << 63
 
 
 class JsonlWriter(JsonlReader):
@@ -62,6 +64,8 @@ class JsonlWriter(JsonlReader):
         self._dirty = True  # a writer before this one may have left lines that are not on disk
         self._unsettled = False
         self._index_wrong = False
+        # Seq of the first line that was written here and is not in the index, and the offsets from it on.
+        self._recent: tuple[int, array[int]] = (_NOT_YET, array("Q"))
         self._writing = Lock()
         self.number = lock.number
         try:
@@ -74,6 +78,7 @@ class JsonlWriter(JsonlReader):
             self._let_go()
             raise
         self._index_due = self._head.size + INDEX_EVERY
+        self._recent = (self._head.next_seq, array("Q"))
 
     # --- opening ------------------------------------------------------------------------------------------------
 
@@ -195,6 +200,7 @@ class JsonlWriter(JsonlReader):
                     self._leave_guard(back)
                     raise
                 self._head = Head(head.next_seq + len(lines), lines[-1][-18:-2], end)
+                self._note_offsets(head.next_seq, size, lines)
                 self._dirty = True
                 self._unsettled = False
                 self._leave_guard(end)
@@ -207,6 +213,16 @@ class JsonlWriter(JsonlReader):
                 self._bring_to_disk()
             if end > self._index_due:
                 self._extend_index()
+
+    def _note_offsets(self, seq: int, offset: int, lines: Sequence[bytes]) -> None:
+        """Remember where the lines that were just written lie, so that reading one of them back need not search."""
+        first, offsets = self._recent
+        if first + len(offsets) != seq:  # an interrupt kept some from being noted; those are searched for
+            offsets = array("Q")
+            self._recent = (seq, offsets)
+        for line in lines:
+            offsets.append(offset)
+            offset += len(line) + 1
 
     def _leave_guard(self, size: int) -> None:
         """Take back what was written and not acknowledged, give up the guard."""
@@ -307,6 +323,8 @@ class JsonlWriter(JsonlReader):
                         raise self._poison("cut the log", error) from error
                     self._head = Head(next_seq, link, offset)
                     self._mark = (next_seq, offset)
+                    first, offsets = self._recent
+                    self._recent = (min(first, next_seq), offsets[: max(0, next_seq - first)])
                     self._dirty = True
                 finally:
                     self._leave_guard(offset)
@@ -331,6 +349,16 @@ class JsonlWriter(JsonlReader):
             raise self._dead()
         return self._head
 
+    def _entries(self, first: int, count: int) -> array[int]:
+        """The offsets of lines from `first` on: those that are in the index, then those that were written here."""
+        start, offsets = self._recent
+        if first >= start:
+            return offsets[first - start : first - start + count]
+        found = super()._entries(first, min(count, start - first))
+        if first + len(found) == start:
+            found += offsets[: count - len(found)]
+        return found
+
     def _distrust_index(self) -> None:
         self._index_wrong = True
         super()._distrust_index()
@@ -344,7 +372,7 @@ class JsonlWriter(JsonlReader):
             keep = 0
             if 0 < have <= count and not self._index_wrong:
                 last = self.first_seq + have - 1
-                offset = next(iter(self._entries(last, 1)), 0)
+                offset = next(iter(super()._entries(last, 1)), 0)
                 if offset >= self._body and self._is_at(last, offset):
                     raw = self._line_at(offset, self._head.size)
                     if raw is not None:
@@ -352,6 +380,7 @@ class JsonlWriter(JsonlReader):
             if keep != count or have != count:
                 extend(path, count, keep, self.scan(self.first_seq + keep))
             self._index_wrong = False
+            self._recent = (self._head.next_seq, array("Q"))
 
     def _let_go_of_file(self) -> None:
         super()._let_go()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -106,6 +107,7 @@ def model_digest(settings: Any) -> Digest:
     return Digest(MODEL, _digest(settings))
 
 
+@lru_cache
 def graph_digest(shape: Graph) -> Digest:
     """The digest of a loop's graph: its version, nodes and edges."""
     return Digest(GRAPH, _digest([shape.version, sorted(shape.nodes), sorted(map(list, shape.edges))]))

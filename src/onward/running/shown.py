@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from onward.context.budget import Part
@@ -73,12 +74,19 @@ class Shown:
 
     def projection(self, carriers: Carriers, budget: int | None) -> Projection:
         """What the surface projects to, fitted to a budget (estimated tokens; None = no limit)."""
-        if budget is not None:
-            self._sizes += [estimate(message) for message in self._messages[len(self._sizes) :]]
-        sizes = None if budget is None else list(self._sizes)
         messages, nodes = list(self._messages), list(self._nodes)
+        sizes = partial(_sizes_of, self._messages, self._sizes, len(messages))
         return projected(messages, nodes, self._surface, carriers, budget=budget, sizes=sizes, parts=self._parts)
 
     def digest(self, dropped: Sequence[Dropped]) -> Digest:
         """The surface's digest, with what a budget left out of it."""
         return self._digest.value(dropped)
+
+
+def _sizes_of(messages: Sequence[Message], sizes: list[int], count: int) -> list[int]:
+    """The estimated tokens of the first `count` messages. What is not in `sizes` yet goes there, so it is made once."""
+    known = len(sizes)
+    if known < count:
+        # In the very place: another thread may be doing the same, and comes to the same.
+        sizes[known:count] = [estimate(message) for message in messages[known:count]]
+    return sizes[:count]

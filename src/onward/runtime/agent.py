@@ -37,7 +37,7 @@ from onward.runtime.progress import Progress, Resumed, Watcher
 from onward.runtime.retrying import Retrying
 from onward.runtime.settling import Inquirer, Settled, Settler
 from onward.runtime.state import SCHEMA, RunState, restore
-from onward.runtime.tools.seen import Seen
+from onward.runtime.tools.seen import seen_in
 from onward.runtime.tools.tool import Cancelled, Tool, ToolContext
 from onward.runtime.tools.toolset import Toolset
 
@@ -319,7 +319,7 @@ class Agent:
                 hint="fork it in another directory, or create a session with cwd=…",
                 session=session.id,
             )
-        seen = await through(lambda: Seen.of(session.nodes()))
+        seen = await through(seen_in, session)
         context = ToolContext(
             cwd=Path(cwd), session=session, seen=seen, cancelled=Cancelled() if cancelled is None else cancelled
         )

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from onward.model.event import Event
+from onward.model.tree import NONE
+
+if TYPE_CHECKING:
+    from onward.session import Session
 
 
 class Seen:
@@ -23,12 +28,21 @@ class Seen:
     def of(cls, nodes: Iterable[Event]) -> Seen:
         """From a path's nodes: what the `meta` of their tool/results says was looked at and changed."""
         seen = cls()
+        seen.read(nodes)
+        return seen
+
+    def copy(self) -> Seen:
+        """Another one that knows the same."""
+        with self._guard:
+            return Seen(self._known)
+
+    def read(self, nodes: Iterable[Event]) -> None:
+        """Take in what the tool/results among the next nodes of the path say."""
         for event in nodes:
             if event.type == "tool/result" and isinstance(event.data, dict):
                 meta = event.data.get("meta")
                 if isinstance(meta, dict):
-                    seen.take(meta)
-        return seen
+                    self.take(meta)
 
     def take(self, data: Mapping[str, Any]) -> None:
         """Take in what a result's data says."""
@@ -57,3 +71,21 @@ def _items(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     if not isinstance(items, list):
         return []
     return [item for item in items if isinstance(item, Mapping) and isinstance(item.get("path"), str)]
+
+
+_folded: WeakKeyDictionary[Session, tuple[int, Seen]] = WeakKeyDictionary()
+"""Session handle -> a leaf, and what the path to it has shown: a run reads what came after the run before it."""
+
+
+def seen_in(session: Session) -> Seen:
+    """What the tools of a session's active path have shown, for a run that begins."""
+    with session.log.still():
+        path = session.path
+        leaf, before = _folded.get(session, (NONE, Seen()))
+        if leaf not in path:
+            leaf, before = NONE, Seen()
+        nodes = list(path.marked(session.state.tree.is_node, leaf + 1))
+    folded = before.copy()
+    folded.read(session.read(nodes))
+    _folded[session] = (path.leaf, folded)
+    return folded.copy()
