@@ -369,3 +369,37 @@ def test_a_home_that_is_a_file_is_one_sentence(tmp_path: Path):
         answer = onward(home, *words)
         assert answer.code == 1, words
         one_sentence(answer)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["title", "@", "\udcff"],
+        ["label", "@", "0", "\udcff"],
+        ["branch", "@", "\udcff"],
+        ["queue", "@", "\udcff"],
+        ["resume", "@", "--accept", "\udcff"],
+        ["show", "\udcff"],
+    ],
+)
+def test_words_whose_bytes_are_no_text_are_wrong_usage(tmp_path: Path, words: list[str]) -> None:
+    answer = onward(tmp_path, *words)
+    assert (answer.code, answer.out) == (2, "") and "bytes are not UTF-8" in answer.err
+
+
+def test_a_program_whose_streams_are_closed_does_its_work_and_no_log_takes_their_place(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('["Done."]')
+    command = 'exec "$0" -m onward.cli run hi --model "scripted:$1" <&- >&- 2>&-'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable, str(script)],
+        env={**os.environ, "ONWARD_HOME": str(tmp_path / "home")},
+        cwd=tmp_path,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    with Store(tmp_path / "home") as store:
+        [row] = store.sessions()
+        with store.open(row.session, write=False) as session:
+            assert [turn.reason for turn in session.turns()] == ["completed"]

@@ -22,7 +22,7 @@ from msgspec import UNSET
 
 from builders import user
 from onward import Draft, MemoryBackend, Message, Session, Store
-from onward.errors import Conflict, InvalidId, NotFound, ReadOnly, Refused, StorageFailed, Usage
+from onward.errors import Conflict, InvalidId, NotFound, NotLossless, ReadOnly, Refused, StorageFailed, Usage
 from onward.log import files
 from onward.model.messages import Text
 from onward.running.queue import KEY, QueuedInput, waiting
@@ -50,6 +50,16 @@ def request(session: Session, target: Any = "follow-up", branch: str | None = No
 
     *messages, _ = session.append_batch(batch)
     return [event.data["message"]["blocks"][0]["text"] for event in session.read([each.seq for each in messages])]
+
+
+def test_what_no_log_can_hold_is_refused_and_nothing_is_left_in_the_inbox(tmp_path: Path):
+    with Store(tmp_path) as store, store.create() as session:
+        for data in ({"text": "half \udcff"}, {"text": "n", "number": float("nan")}):
+            with pytest.raises(NotLossless):
+                store.drop(session.id, "note", data)
+        with pytest.raises(NotLossless):
+            store.queue(session.id, "half \udcff")
+        assert not store.backend.inbox(session.id).pending()
 
 
 def test_input_waits_in_the_order_of_its_arrival_and_is_given_to_the_model_once(store: Store):

@@ -110,6 +110,7 @@ def test_a_key_that_is_not_taken_ends_the_run_as_an_error(home: Path, work: Path
         (["x", "--model", "unheard"], "no model has the name"),
         (["x", "--model", "SCRIPT", "--tools", "read,nothing"], "there is no tool 'nothing'"),
         (["x", "--model", "SCRIPT", "--node", "3"], "need --session"),
+        (["half \udcff", "--model", "SCRIPT"], "TEXT is no text: its bytes are not UTF-8"),
         (["x", "--model", "SCRIPT", "--session", "nobody"], "there is no session 'nobody'"),
     ],
 )

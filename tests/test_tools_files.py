@@ -289,7 +289,8 @@ def test_an_edit_replaces_exactly_that(old: str, new: str, everywhere: bool, bef
         ("a", "a", b"a", "are the same"),
         ("a", "x", b"a\0b", "binary"),
         ("a", "x", b"a\xff", "no valid utf-8"),
-        ("aa", "x", b"aaaa", "occurs 2 times"),
+        ("aa", "x", b"aaaa", "occurs 3 times"),
+        ("aa", "x", b"aaa", "occurs 2 times"),
     ],
 )
 def test_an_edit_that_is_not_exact_changes_nothing_and_does_not_start(

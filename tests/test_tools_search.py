@@ -164,6 +164,22 @@ def test_plain_words_and_patterns_find_the_same(pattern: str, tmp_path: Path):
     assert "3 matching lines in 2 of 3" in call(SEARCH, at(tmp_path), pattern=pattern, ignore_case=True).text
 
 
+def test_a_name_that_is_no_text_hides_nothing_else(tmp_path: Path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system has no such names")
+    (folder / "f").write_text("here\n")
+    tree(tmp_path, {"a": "here\n"})
+    listed = call(LIST, at(tmp_path), depth=2)
+    assert (listed.is_error, listed.text) == (False, "a  5\ncaf\ufffd/\ncaf\ufffd/f  5")
+    found = call(SEARCH, at(tmp_path), pattern="here")
+    assert found.text.splitlines() == ["a:1: here", "caf\ufffd/f:1: here", "[2 matching lines in 2 of 2 files]"]
+    assert found.data is not None
+    assert [item["path"] for item in found.data["looked"]] == ["a"]  # what no log can hold is nothing to go back to
+
+
 def test_a_search_may_be_of_one_file_or_of_files_of_a_kind_and_show_what_is_around(tmp_path: Path):
     tree(tmp_path, {"a.py": "1\n2\nx\n4\n5\n6\n7\nx\nx\n", "a.txt": "x"})
     assert call(SEARCH, at(tmp_path), pattern="x", path="a.txt").text.startswith(

@@ -411,11 +411,16 @@ class Store:
 
         Returns:
             The name of the file in the inbox.
+
+        Raises:
+            NotLossless: the data is no JSON; nothing was left.
         """
         from onward.log.inbox import InboxDocument
+        from onward.model.lossless import guard
 
         check_id(session)
         self.backend.locate(session)
+        guard(data)  # for its look: what is kept of it is for the holder to say
         now = self.clock()
         document = InboxDocument(type=type_, data=data, about=about, time=now, fact=fact)
         return self.backend.inbox(session).drop(msgspec.json.encode(document), time=now)

@@ -148,7 +148,22 @@ def run(args: Sequence[str] | None = None) -> int:
 def console() -> int:
     """`run` for the console script: what nobody expected ends in a sentence too."""
     sys.excepthook = _unexpected
+    _stand_in()
     return run()
+
+
+def _stand_in() -> None:
+    """Put the null device where a standard stream is closed (`>&-`, some schedulers).
+
+    Else the next file to be opened, a session's log, would get its number, and what a child process says.
+    """
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, "r" if fd == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _unexpected(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

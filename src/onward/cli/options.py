@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from onward.errors import Usage
+
 if TYPE_CHECKING:
     from onward.reading import View
     from onward.session import Session
@@ -51,6 +53,15 @@ class Point(NamedTuple):
         return self != Point(None, None, None)
 
 
+def check_text(name: str, value: object) -> None:
+    """Refuse a text whose bytes are no UTF-8: no log could hold it, and no name is like that. Raises Usage."""
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Usage(f"{name} is no text: its bytes are not UTF-8") from None
+
+
 def _set_home(ctx: click.Context, _: click.Parameter, value: Path | None) -> None:
     if value is not None:
         ctx.ensure_object(Given).home = value
@@ -80,12 +91,18 @@ def json_option(function: F) -> F:
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json` and `--home`; the function gets a `Store` as its first argument, which is closed when it returns."""
+    """`--json` and `--home`; the function gets a `Store` as its first argument, which is closed when it returns.
+
+    Texts whose bytes are no UTF-8 are refused; paths may have any bytes.
+    """
 
     @functools.wraps(function)
     def with_store(*args: Any, **kwargs: Any) -> Any:
-        given = click.get_current_context().find_object(Given)
+        context = click.get_current_context()
+        given = context.find_object(Given)
         assert given is not None
+        for parameter in context.command.params:
+            check_text(parameter.human_readable_name, context.params.get(parameter.name or ""))
         with given.store() as store:
             return function(store, *args, **kwargs)
 

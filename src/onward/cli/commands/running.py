@@ -11,7 +11,7 @@ import click
 
 from onward.cli import output
 from onward.cli.advice import ways_out
-from onward.cli.options import Point, common, examples, point_options
+from onward.cli.options import Point, check_text, common, examples, point_options
 from onward.errors import Blocked, Usage
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def run(
 
     if text == "-":
         text = sys.stdin.read()
+        check_text("what standard input has", text)
     if text is not None and not text.strip():
         raise Usage("there is nothing to do in an empty TEXT")
     if text is None and session is None:

@@ -115,14 +115,15 @@ def replaced(shown: str, data: bytes, old: str, new: str, *, everywhere: bool) -
         raise ToolFailed(f"`old` and `new` are the same; {shown} was not edited.")
     if old not in decoded.text and "\r\n" in decoded.text and "\r" not in old:
         old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
-    count = decoded.text.count(old)
+    places = [] if everywhere else _occurrences(decoded.text, old)
+    count = decoded.text.count(old)  # of those that do not overlap
     if count == 0:
         raise ToolFailed(f"`old` does not occur in {shown}; it was not edited. Read the file, and give the exact text.")
-    if count > 1 and not everywhere:
-        lines = [decoded.text.count("\n", 0, at) + 1 for at in _occurrences(decoded.text, old)]
+    if len(places) > 1 and not everywhere:
+        lines = [decoded.text.count("\n", 0, at) + 1 for at in places]
         named = ", ".join(map(str, lines[:10])) + (", …" if len(lines) > 10 else "")
         raise ToolFailed(
-            f"`old` occurs {count} times in {shown} (lines {named}); it was not edited. "
+            f"`old` occurs {len(places)} times in {shown} (lines {named}); it was not edited. "
             "Give more of what is around the one that you mean, or set `all`."
         )
     return decoded.mark + decoded.text.replace(old, new).encode(decoded.encoding), count
@@ -209,8 +210,9 @@ def _probe(allow_outside: bool) -> Probe:
 
 
 def _occurrences(text: str, piece: str) -> list[int]:
+    """Where a piece begins in a text, also where it overlaps itself."""
     places, at = [], text.find(piece)
     while at >= 0:
         places.append(at)
-        at = text.find(piece, at + len(piece))
+        at = text.find(piece, at + 1)
     return places

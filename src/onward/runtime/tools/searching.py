@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from onward.errors import ToolFailed
+from onward.model.lossless import paired
 from onward.runtime.tools.ignore import matcher
 from onward.runtime.tools.matching import Matcher, TooSlow
 from onward.runtime.tools.paths import Place, kind, parent_of, place, read_bytes, saying, touching
@@ -67,7 +68,7 @@ def list_tool(*, allow_outside: bool = False) -> Tool:
                     rows.append(_row(entry, where))
                 else:
                     left += 1
-        said = "\n".join(rows)
+        said = paired("\n".join(rows))  # names may have any bytes
         looked = {"path": where.shown, "entries": len(rows), "sha256": sha256(said.encode()).hexdigest()}
         if left:
             said += f"\n[{f'{left:,}' if left > 0 else f'more than {VISITED - ENTRIES:,}'} more entries are not shown]"
@@ -92,6 +93,7 @@ class _Report:
     rows: list[str] = field(default_factory=list)
     looked: list[dict[str, Any]] = field(default_factory=list)
     files: int = 0
+    found: int = 0
     matches: int = 0
     binary: int = 0
     large: int = 0
@@ -99,7 +101,7 @@ class _Report:
     cut: str | None = None
 
     def notes(self) -> list[str]:
-        found = f"{self.matches} matching lines in {len(self.looked)} of {self.files} files"
+        found = f"{self.matches} matching lines in {self.found} of {self.files} files"
         return [
             found,
             *([f"{self.binary} binary files were not searched"] if self.binary else []),
@@ -216,8 +218,10 @@ def _look(file: Place, matching: Matcher, report: _Report, around: int, limit: i
             mark = ":" if at in hits else "-"
             report.rows.append(f"{file.shown}{mark}{at}{mark} {_clipped(lines[at - 1], hits.get(at, 0))}")
             last = at
-    looked = {"path": file.shown, "sha256": sha256(data).hexdigest(), "bytes": len(data)}
-    report.looked.append({**looked, "matches": list(hits)})
+    report.found += 1
+    if paired(file.shown) == file.shown:  # else it has a name that no log can hold, and no model can ask for
+        looked = {"path": file.shown, "sha256": sha256(data).hexdigest(), "bytes": len(data)}
+        report.looked.append({**looked, "matches": list(hits)})
 
 
 def _clipped(line: str, column: int) -> str:
