@@ -121,6 +121,38 @@ def test_a_task_that_is_cancelled_at_a_durability_point_ends_its_turn_behind_it(
     run(work())
 
 
+def test_a_task_that_is_cancelled_while_its_turn_begins_leaves_no_turn_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def work() -> None:
+        async with session_of(tmp_path) as session:
+            begun, go_on = threading.Event(), threading.Event()
+            turn = session.turn("Go")
+            begin = turn.sync_turn.begin
+
+            def slowly() -> None:
+                begin()
+                begun.set()
+                assert go_on.wait(20)
+
+            async def entered() -> None:
+                async with turn:
+                    await one_round(turn)
+
+            monkeypatch.setattr(turn.sync_turn, "begin", slowly)
+            task = asyncio.ensure_future(entered())
+            assert await asyncio.to_thread(begun.wait, 20)
+            task.cancel()
+            go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            async with session.turn("Again"):
+                pass
+            assert [end["reason"] for end in ends(session.sync_session)] == ["aborted", "completed"]
+
+    run(work())
+
+
 def test_an_error_in_a_task_ends_its_turn(tmp_path: Path):
     async def work() -> None:
         async with session_of(tmp_path) as session:

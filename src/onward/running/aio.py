@@ -6,6 +6,7 @@ what closes the turn comes after it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -56,7 +57,12 @@ class AsyncTurn:
     async def begin(self) -> None:
         """See `Turn.begin`."""
         await self.sync_turn.asking.ask_async("turn-starting")
-        await through(self.sync_turn.begin)
+        try:
+            await through(self.sync_turn.begin)
+        except asyncio.CancelledError as error:
+            if self.sync_turn.seq is not None:  # it was written all the same, and nobody will come to its end
+                await self.__aexit__(type(error), error, error.__traceback__)
+            raise
 
     def step(self) -> AsyncStep:
         """See `Turn.step`."""
