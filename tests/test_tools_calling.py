@@ -167,6 +167,13 @@ def test_a_call_that_cannot_say_what_it_touches_waits_for_the_others(tmp_path: P
     assert rounds([(names("a"), {}), (odd, {}), (names("b"), {})], at(tmp_path)) == [[0], [1], [2]]
 
 
+@pytest.mark.parametrize("outcome", ["applied", "not-applied", "unknown"])
+def test_a_probe_is_taken_at_its_word(outcome: Any, tmp_path: Path):
+    found = Probed(outcome, "half \ud800")
+    one = made(lambda arguments, context: "", effect="verifiable", probe=lambda *given: found)
+    assert probe(one, {}, {}, at(tmp_path)) == Probed(outcome, "half \ufffd")
+
+
 @pytest.mark.parametrize("found", [None, Probed("perhaps", ""), Probed("applied", None)])  # type: ignore[arg-type]
 def test_a_probe_that_gives_back_something_else_has_found_out_nothing(found: Any, tmp_path: Path):
     one = made(lambda arguments, context: "", effect="verifiable", probe=lambda *given: found)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onward import Inject, Moment, Session, Store, Veto
-from onward.errors import Refused, StorageFailed, Usage, Vetoed
+from onward.errors import NotLossless, Refused, StorageFailed, Usage, Vetoed
 from onward.running.hooks import Point
 from onward.running.records import Start
 from running_turns import asked, check_valid, ends, replied, results, session_of, types
@@ -213,3 +213,15 @@ def test_a_turn_that_is_refused_consumes_nothing(tmp_path: Path):
         with pytest.raises(Refused), session.turn(resumes=99):
             pytest.fail("it began")
         assert len(session.queued()) == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [Veto("half \udcff"), Inject("half \udcff", kind="k"), Inject("x", kind="k", data={1: 2})]
+)
+def test_an_answer_that_no_log_can_hold_is_a_failure_of_the_hook_and_breaks_nothing(tmp_path: Path, answer: Any):
+    with Store(tmp_path) as store, store.create() as session:
+        session.hooks.on("turn-starting")(lambda moment: answer)
+        with session.turn("hi") as turn, pytest.raises(NotLossless):
+            turn.inject("half \udcff", kind="k")
+        assert [event.data["reason"] for event in session.nodes() if event.type == "turn/end"] == ["completed"]
+        assert [event.data["point"] for event in session.events() if event.type == "hook.failed"] == ["turn-starting"]

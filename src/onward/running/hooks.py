@@ -11,8 +11,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
+import msgspec
+
 from onward.errors import Refused, Usage
 from onward.model.event import Draft, Event
+from onward.model.lossless import guard
 from onward.model.messages import Message
 
 Point = Literal[
@@ -263,7 +266,9 @@ class _Answers:
         self._failures: list[HookFailure] = []
 
     def take(self, answer: object) -> None:
-        """Take what a hook gave. Raises Usage if it is no answer at this point."""
+        """Take what a hook gave. Raises Usage if it is no answer at this point, NotLossless if no log can hold it."""
+        if isinstance(answer, (Veto, Inject)):
+            guard(msgspec.to_builtins(answer))
         match answer:
             case None:
                 return

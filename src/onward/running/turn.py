@@ -12,6 +12,7 @@ from onward.errors import LeaseLost, OnwardError, Refused, StorageFailed, Vetoed
 from onward.log.door import Item
 from onward.log.ids import new_id
 from onward.model.event import APPEND, MAIN, Draft, Event, Surface
+from onward.model.lossless import guard, paired
 from onward.model.messages import Message, spoken
 from onward.model.repair import Cause, unfinished
 from onward.model.turns import Bracket, check
@@ -178,6 +179,9 @@ class Turn:
             kind: the application's own word for it.
             display: whether front ends should show it to people.
             data: what the application wants to find again; the model does not see it.
+
+        Raises:
+            NotLossless: it is no JSON. Nothing waits: with it no request could be logged.
         """
         said = msgspec.to_builtins(message) if isinstance(message, Message) else spoken("user", message)
         fields: dict[str, Any] = {"message": said, "kind": kind}
@@ -185,6 +189,7 @@ class Turn:
             fields["display"] = False
         if data is not None:
             fields["data"] = data
+        guard(fields)
         with self.host.log.still():
             self._injected.append(Draft(type="custom/message", data=fields, surface=APPEND))
 
@@ -266,7 +271,7 @@ class Turn:
             try:
                 self.asking.ask("turn-stopping", reason=reason)
             finally:
-                detail = None if reason == "error" else str(error) or type(error).__name__
+                detail = None if reason == "error" else paired(str(error)) or type(error).__name__
                 self._log_end(reason, detail, error if reason == "error" else None)
         except OnwardError as failed:
             error.add_note(f"the turn could not be ended: {failed}")
