@@ -19,6 +19,7 @@ from onward.running.attended import Attended
 from onward.running.durable import Durable
 
 if TYPE_CHECKING:
+    from onward.evidence.observation import Action, Fingerprint
     from onward.explain.explanation import Explanation
     from onward.log.catalogue import Row
     from onward.running.hooks import Hooks
@@ -295,6 +296,39 @@ class Session(Attended, Durable):
         node = self.leaf if about is None else about
         data = {"text": text} if title is None else {"text": text, "title": title}
         return self._one("note", data, None, {"about": node})
+
+    def observe(
+        self,
+        subject: str,
+        method: str,
+        then: Fingerprint,
+        *,
+        action: Action = "looked",
+        covered: str = "",
+        not_covered: str = "",
+        call: int | None = None,
+        cwd: str | None = None,
+        about: int | None = None,
+    ) -> Event:
+        """Note that a source was looked at or changed, so that it can be asked later whether it is still so.
+
+        Args:
+            subject: `file:src/a.py`, `directory:…`, `url:…`, `query:…`, `command:…`, or an application's own.
+            method: how, in words.
+            then: what is known of it now (see `onward.evidence.making`).
+            action: what was done with it.
+            covered, not_covered: what of it, in words; empty = what `then` says.
+            call: seq of the tool/call behind it.
+            cwd: the directory that a relative path is meant from; None = the session's.
+            about: the node that it belongs to; None = the active leaf.
+        """
+        from onward.evidence.facts import fact_of
+        from onward.evidence.observation import Observation, Subject
+
+        seen = Observation(
+            self.next_seq, Subject.parse(subject, cwd), action, method, then, covered, not_covered, call=call
+        )
+        return self._one("observation", fact_of(seen), None, {"about": self.leaf if about is None else about})
 
     def set_title(self, text: str) -> Event:
         """Give the session a title; an empty one takes it away."""

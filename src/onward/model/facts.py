@@ -131,7 +131,11 @@ class Used(Data, frozen=True):
 
 
 class Observation(Data, frozen=True):
-    """A source that was looked at: how, what of it, what not, its fingerprint then, the call behind it."""
+    """A source that was looked at: how, what of it, what not, its fingerprint then, the call behind it.
+
+    `action` says what was done (looked, searched, listed, changed, created, deleted, moved `to`); `cwd` is where a
+    relative path was meant from, when that is not the session's.
+    """
 
     subject: str
     method: str
@@ -139,6 +143,10 @@ class Observation(Data, frozen=True):
     not_covered: Any = None
     fingerprint: dict[str, Any] = field(default_factory=dict)
     call: int | UnsetType = UNSET
+    call_id: str | UnsetType = UNSET
+    action: str | UnsetType = UNSET
+    cwd: str | UnsetType = UNSET
+    to: str | UnsetType = UNSET
 
 
 class Feedback(Data, frozen=True):
