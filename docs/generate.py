@@ -45,7 +45,8 @@ DOCUMENTS = {
     "purge": '{"purged":[session…]}',
     "export": '{"session","format","path","lines","loss":[{"seq","what"}],'
     '"redactions":[{"kind","count","different","seqs"}]}',
-    "usage": '{"total":{"requests","input","output","cache_read","cache_write","reasoning","cost"},"rows":[…]}',
+    "usage": '{"total":{"requests","input","output","cache_read","cache_write","reasoning","cost","cache_share",'
+    '"cost_estimated","unpriced"},"rows":[…]}',
     "fsck": '{"ok","checked","problems":[{"session","kind","line","seq","offset","message"}],"salvaged"}',
     "reindex": '{"sessions","events"}',
     "migrate": '{"session","from","to","path"}',
@@ -84,7 +85,9 @@ NOTES = {
     "`--search`; with it `content` and `offset` are of the first place, and `next_offset` is where to search on.",
     "export": "`--json` needs `--output`; without it, stdout is the export itself.",
     "usage": "A row has the figures of the total, and what it is about: session; day; provider and model; session and "
-    "turn; operation.",
+    "turn; operation. Of an attempt: session, `seq`, `time`, `turn`, operation, provider, model, `stop`, `error`. Of a "
+    "compaction: session, `seq`, `how`, `before`, `after`, `saved`, `since`, `saved_in_all`, `uncached`; the figures "
+    "are those of the request for its summary. [What they mean](tokens.md#what-it-cost).",
     "fsck": "`salvaged` is null without `--salvage`, else a list of `{session, source, events, unverified, lost, left, "
     "changes}`. Kinds of problems that are no damage: torn, index, lock, leftover.",
 }

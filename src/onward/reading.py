@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from onward.context.results import Found, Page, Result
     from onward.context.tokens import Tokenizer
     from onward.model.call import Call
+    from onward.model.prices import PriceTable
 
 BRACKETED = frozenset({"dsh"})
 """Foreign formats that log where turns begin and end, so that a session without such events has no turns."""
@@ -356,15 +357,24 @@ class View:
         _, taken_by = fold(steps_of(nodes))
         return transcript(nodes, set(self.surface), set(taken_by.values()))
 
-    def usage(self, *, path_only: bool = False) -> Ledger:
-        """What this session's own requests took up to the view's point, on every branch or on this path alone."""
+    def usage(self, *, path_only: bool = False, prices: PriceTable | None = None) -> Ledger:
+        """What this session's own requests took up to the view's point, on every branch or on this path alone.
+
+        Args:
+            path_only: only those of this path.
+            prices: what requests cost that reported no cost (see `pricing`); None = that is not asked.
+        """
+        return ledger(self.reports(path_only=path_only), turns_of(self.nodes()), prices)
+
+    def reports(self, *, path_only: bool = False) -> list[Event]:
+        """The session's own events that report usage, as for `usage`, in order."""
         with self.log.still():
             seqs = [seq for seq in self.state.usage if seq >= self.log.chain.first_own]
         events = self.read(seqs)
         if path_only:
             path = self.path
             events = [event for event in events if (event.about if isinstance(event.about, int) else event.seq) in path]
-        return ledger(events, turns_of(self.nodes()))
+        return events
 
     def count(self, *, model: str | None = None, tokenizer: Tokenizer | None = None) -> Count:
         """How many tokens the context takes as a prompt: by the newest report of usage, what follows it estimated.

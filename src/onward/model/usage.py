@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from onward.model.event import Event
 from onward.model.messages import Model, Usage
+from onward.model.prices import PriceTable
 from onward.model.text import utc
 from onward.model.turns import infer_turns
 
@@ -44,7 +45,11 @@ class Key(Struct, frozen=True, omit_defaults=True):
 
 
 class Totals(Struct, frozen=True, omit_defaults=True):
-    """Sums over requests. `cost` is in US dollars over those that reported one; None when none did."""
+    """Sums over requests.
+
+    `cost` is in US dollars over those that reported one; None when none did. `cost_estimated` is what the others cost
+    by a table of prices, None when none of them is in it; `unpriced` counts those that neither says anything of.
+    """
 
     requests: int = 0
     input: int = 0
@@ -53,6 +58,14 @@ class Totals(Struct, frozen=True, omit_defaults=True):
     cache_write: int = 0
     reasoning: int = 0
     cost: float | int | None = None
+    cost_estimated: float | None = None
+    unpriced: int = 0
+
+    @property
+    def cache_share(self) -> float | None:
+        """Which share of the tokens in a cache held, 0 to 1; None without tokens in."""
+        prompt = self.input + self.cache_read + self.cache_write
+        return self.cache_read / prompt if prompt else None
 
     @property
     def total(self) -> int:
@@ -70,10 +83,20 @@ class Totals(Struct, frozen=True, omit_defaults=True):
             self.cache_write + get("cache_write", 0),
             self.reasoning + get("reasoning", 0),
             self.cost if cost is None else cost + (self.cost or 0),
+            self.cost_estimated,
+            self.unpriced,
         )
 
+    def and_priced(self, usage: Usage, model: Model, prices: PriceTable) -> Totals:
+        """These totals with the price of a request that they have already, where none was reported."""
+        if usage.cost is not None or not usage.total:
+            return self
+        cost = prices.cost(model, usage)
+        if cost is None:
+            return msgspec.structs.replace(self, unpriced=self.unpriced + usage.requests)
+        return msgspec.structs.replace(self, cost_estimated=(self.cost_estimated or 0.0) + cost)
+
     def __add__(self, other: Totals) -> Totals:
-        cost = other.cost if self.cost is None else self.cost if other.cost is None else self.cost + other.cost
         return Totals(
             requests=self.requests + other.requests,
             input=self.input + other.input,
@@ -81,8 +104,14 @@ class Totals(Struct, frozen=True, omit_defaults=True):
             cache_read=self.cache_read + other.cache_read,
             cache_write=self.cache_write + other.cache_write,
             reasoning=self.reasoning + other.reasoning,
-            cost=cost,
+            cost=_sum(self.cost, other.cost),
+            cost_estimated=_sum(self.cost_estimated, other.cost_estimated),
+            unpriced=self.unpriced + other.unpriced,
         )
+
+
+def _sum(a: float | int | None, b: float | int | None) -> float | int | None:
+    return b if a is None else a if b is None else a + b
 
 
 def usage_of(event: Event) -> tuple[str, Model, Usage] | None:
@@ -104,18 +133,25 @@ def usage_of(event: Event) -> tuple[str, Model, Usage] | None:
 
 @dataclass(slots=True)
 class Ledger:
-    """Usage summed up event by event."""
+    """Usage summed up event by event.
+
+    Attributes:
+        rows: the sums.
+        prices: what requests cost that reported no cost; None = that is not asked.
+    """
 
     rows: dict[Key, Totals] = field(default_factory=dict)
+    prices: PriceTable | None = None
 
     def add(self, event: Event, turn: int | None = None) -> None:
         """Count an event, once. `turn` = seq where the turn that it belongs to starts, if it belongs to one."""
         found = usage_of(event)
         if found is None:
             return
-        operation, model, _ = found
+        operation, model, usage = found
         key = Key(operation, utc(event.time, "%Y-%m-%d"), model.provider, model.name, turn)
-        self.rows[key] = self.rows.get(key, Totals()).and_reported(event.data["usage"])
+        totals = self.rows.get(key, Totals()).and_reported(event.data["usage"])
+        self.rows[key] = totals if self.prices is None else totals.and_priced(usage, model, self.prices)
 
     @property
     def totals(self) -> Totals:
@@ -134,9 +170,63 @@ class Ledger:
         return dict(sorted(sums.items(), key=lambda item: (item[0] is not None, item[0] if item[0] is not None else 0)))
 
 
-def ledger(events: Iterable[Event], turns: Mapping[int, int] | None = None) -> Ledger:
-    """The ledger of events. `turns` says in which turn (its start's seq) an event's seq lies, see `turns_of`."""
-    out = Ledger()
+class Attempt(Struct, frozen=True):
+    """One model request, answered or not.
+
+    Attributes:
+        seq: of the event that reported it.
+        time: of that event, in Unix milliseconds.
+        operation, model: as for `usage_of`.
+        turn: seq where the turn starts that it belongs to; None = outside.
+        stop: why the reply ended, where it is known.
+        error: what went wrong; None where nothing did.
+        totals: what it took.
+    """
+
+    seq: int
+    time: int
+    operation: str
+    model: Model
+    turn: int | None
+    stop: str | None
+    error: str | None
+    totals: Totals
+
+
+def attempts(
+    events: Iterable[Event], turns: Mapping[int, int] | None = None, prices: PriceTable | None = None
+) -> list[Attempt]:
+    """The requests that events report, in order; a report in pieces is one. See `ledger`."""
+    out: list[Attempt] = []
+    for event in events:
+        found = usage_of(event)
+        if found is None:
+            continue
+        operation, model, usage = found
+        place = event.about if isinstance(event.about, int) else event.seq
+        piece = usage.requests == 0 and out and out[-1].operation == operation and out[-1].model == model
+        totals = (out[-1].totals if piece else Totals()).and_reported(event.data["usage"])
+        if prices is not None:
+            totals = totals.and_priced(usage, model, prices)
+        if piece:
+            out[-1] = msgspec.structs.replace(out[-1], totals=totals)
+            continue
+        stop, error = event.data.get("stop"), event.data.get("error")
+        said = error.get("message") if isinstance(error, dict) else error
+        turn = None if turns is None else turns.get(place)
+        out.append(Attempt(event.seq, event.time, operation, model, turn, stop, said, totals))
+    return out
+
+
+def ledger(events: Iterable[Event], turns: Mapping[int, int] | None = None, prices: PriceTable | None = None) -> Ledger:
+    """The ledger of events.
+
+    Args:
+        events: those that report usage, or more.
+        turns: in which turn (its start's seq) an event's seq lies, see `turns_of`.
+        prices: what requests cost that reported no cost; None = that is not asked.
+    """
+    out = Ledger(prices=prices)
     places = turns or {}
     for event in events:
         place = event.about if isinstance(event.about, int) else event.seq
