@@ -21,6 +21,7 @@ from onward.session import Session
 from onward.store import Store
 
 if TYPE_CHECKING:
+    from onward.context.model import ModelClient
     from onward.model.checkpoint import Bindings
     from onward.running.aio import AsyncTurn
     from onward.running.queue import QueuedInput, Target
@@ -133,6 +134,35 @@ class AsyncSession:
     async def context(self, *, budget: int | None = None) -> Projection:
         """See `View.context`."""
         return await through(self.sync_session.context, budget=budget)
+
+    async def summarise_branch(
+        self,
+        node: int | None,
+        *,
+        client: ModelClient | None = None,
+        window: int | None = None,
+        timeout: float | None = None,
+        instructions: str | None = None,
+        **where: Any,
+    ) -> Event:
+        """See `Session.summarise_branch`; with a client, its model writes the summary.
+
+        Args:
+            window, timeout: see `context.summaries.asking.summarise`.
+            instructions: what the model is to look at.
+            where: `branch`, `left` and `expect_leaf`.
+        """
+        summary = None
+        if client is not None:
+            from onward.context.summaries.asking import summarise
+
+            # What is written on the branch while the model thinks is not in the summary: then it is refused.
+            where.setdefault("expect_leaf", self.sync_session.state.leaf(where.get("branch")))
+            left = where.setdefault("left", self.sync_session.leaf)
+            leaving = self.sync_session.leaving
+            source = await through(lambda: leaving(node, left=left, instructions=instructions))
+            summary = await summarise(client, source, window=window, timeout=timeout)
+        return await through(lambda: self.sync_session.summarise_branch(node, summary=summary, **where))
 
     async def fork(self, **fields: Any) -> AsyncSession:
         """See `Session.fork`."""

@@ -12,10 +12,11 @@ from onward.log.door import Drafts, Log
 from onward.log.follow import follow
 from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, SurfaceOp
 from onward.model.messages import Message, Model, Text, Usage, spoken
-from onward.model.state import State, check_branch_name
+from onward.model.state import State
 from onward.model.tree import NONE
 from onward.reading import View, select
 from onward.running.attended import Attended
+from onward.running.branching import Branching
 from onward.running.durable import Durable
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Keeper(Protocol):
         ...
 
 
-class Session(Attended, Durable):
+class Session(Attended, Branching, Durable):
     """One session, opened to read or to write.
 
     Use it as a context manager. A handle is thread-safe; it does not survive `os.fork()`.
@@ -360,26 +361,7 @@ class Session(Attended, Durable):
 
         return Turn(self, content, source=source, run=run, resumes=resumes)
 
-    # --- branches -----------------------------------------------------------------------------------------------
-
-    def create_branch(self, name: str, *, node: int | None = None) -> int | None:
-        """Name a leaf: a new branch at `node` (default: the active leaf). Writing on it makes it active.
-
-        Returns:
-            The branch's leaf.
-        """
-        check_branch_name(name)
-        leaf = self.leaf if node is None else node
-        self.append(Draft(type="branch/create", data={"name": name, "node": leaf}))
-        return leaf
-
-    def move(self, branch: str, node: int | None) -> None:
-        """Move a branch's leaf to a node (None = before the first one) and make the branch active."""
-        self.append(Draft(type="branch/move", data={"name": branch, "node": node}))
-
-    def delete_branch(self, name: str) -> None:
-        """Give up a branch's name; its nodes stay."""
-        self.append(Draft(type="branch/delete", data={"name": name}))
+    # --- forks --------------------------------------------------------------------------------------------------
 
     def fork(
         self,

@@ -71,21 +71,27 @@ def branch(store: Store, session: str, name: str, node: int | None, as_json: boo
 
 @click.command(
     short_help="Move a branch to another node and make it the active one.",
-    epilog=examples("onward move @ main 40", "onward move @ main start"),
+    epilog=examples("onward move @ main 40", "onward move @ main start", "onward move @ main 40 --summary"),
 )
 @session_argument
 @click.argument("branch")
 @click.argument("seq", metavar="SEQ")
+@click.option("--summary", is_flag=True, help="Put a summary of what is left behind at SEQ, picked without a model.")
 @common
-def move(store: Store, session: str, branch: str, seq: str, as_json: bool) -> None:
+def move(store: Store, session: str, branch: str, seq: str, summary: bool, as_json: bool) -> None:
     """Move a branch to the node SEQ (`start` = before the first one) and make it the active one.
 
-    Nothing is lost: the nodes behind SEQ stay in the log, and a move back shows them again.
+    Nothing is lost: the nodes behind SEQ stay in the log, and a move back shows them again. With `--summary` the model
+    is told there what was done on the path that is left; the branch then ends in that summary. Where nothing is left
+    behind, nothing is written.
     """
     node = None if seq == "start" else _number(seq)
     with writing(store, session) as opened:
-        opened.move(branch, node)
-        answer = {"session": opened.id, "branch": branch, "leaf": opened.leaf}
+        if summary:
+            node = opened.summarise_branch(node, branch=branch).seq
+        else:
+            opened.move(branch, node)
+        answer = {"session": opened.id, "branch": branch, "leaf": opened.leaf, **({"summary": node} if summary else {})}
     if as_json:
         output.document(answer)
     else:

@@ -18,25 +18,30 @@ from onward.context.tokens import MESSAGE, estimate_text
 SHARE = 5
 """A summary takes less than one part in so many of its source: one that saves less is not worth what it breaks."""
 
+NO_LIMIT = 1_000_000_000
+"""Tokens that nothing takes."""
+
 VALUES = 60
 """Values that recur that are told at most."""
 
 
-def extract(source: Source, *, limit: int | None = None) -> Summary:
+def extract(source: Source, *, limit: int | None = None, shrink: int | None = SHARE) -> Summary:
     """Summarise by picking: a person's words whole, what is open, files, errors, and what fits of the rest.
 
     Long blocks that were pasted into a message are shortened if there is no room for them (see `pasted`).
 
     Args:
-        limit: tokens that the summary may take; it takes less than a fifth of its source in any case.
+        limit: tokens that the summary may take.
+        shrink: it takes less than one part in so many of its source, whatever the limit; None = it may take more than
+            its source, where it comes on top of a context and stands for nothing in it.
 
     Raises:
-        SummaryRefused: `too-small`: a fifth of the source has no room for what must be kept; `too-large`: the limit
+        SummaryRefused: `too-small`: that part of the source has no room for what must be kept; `too-large`: the limit
             has none; `empty`: there is nothing to tell of.
     """
     stretch = gather(source)
-    fifth = -(-source.tokens // SHARE) - 1
-    room = fifth if limit is None else min(fifth, limit)
+    rooms = [room for room in (limit, None if shrink is None else -(-source.tokens // shrink) - 1) if room is not None]
+    room = min(rooms, default=NO_LIMIT)
     head = head_of(source, "picked from them without asking a model; “ ” quotes replies")
     must = _fitting(stretch, musts(stretch), room - MESSAGE - _cost(head))
     if must is None:

@@ -33,6 +33,12 @@ _FILES = re.compile(r"<(read|modified)-files>\n?(.*?)</\1-files>", re.DOTALL)
 _TAG = re.compile(r"</?[a-z][\w-]*>\Z")
 
 
+HEAD, LEFT = "This stands for", "Work on another path, left at"
+"""How the first lines of summaries of ours begin: of all, and before that of a branch's."""
+
+HEADS = (HEAD, LEFT)
+
+
 @dataclass(frozen=True, slots=True)
 class Former:
     """What a former summary says.
@@ -71,19 +77,11 @@ def former(event: Event) -> Former:
         if section in (sections.MODIFIED, sections.READ) and old:
             files["modified" if section == sections.MODIFIED else "read"].append(said)
         words = said if old else _BULLET.sub("", said, count=1).strip()
-        if words and _TAG.match(words) is None and not (heading == "" and old == () and _is_head(words)):
+        if words and _TAG.match(words) is None and not (heading == "" and old == () and words.startswith(HEADS)):
             claims.append(Claim(section, words, old or (event.seq,)))
     modified = tuple(dict.fromkeys(files["modified"]))
     read = tuple(path for path in dict.fromkeys(files["read"]) if path not in modified)
     return Former(event.seq, tuple(claims), read, modified)
-
-
-HEAD = "This stands for"
-"""How the first line of every summary of ours begins."""
-
-
-def _is_head(words: str) -> bool:
-    return words.startswith(HEAD)
 
 
 def _said(event: Event) -> str:
