@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -590,3 +591,31 @@ def test_a_hooks_veto_of_a_step_ends_the_turn_blocked(session: Session) -> None:
     assert ended.reason == "blocked" and "enough for today" in (ended.detail or "")
     assert not requests(made)
     assert session.nodes()[-1].data["reason"] == "blocked"
+
+
+def test_a_hooks_veto_of_a_turns_end_ends_it_blocked_and_says_why(session: Session) -> None:
+    session.hooks.on("turn-stopping")(lambda moment: Veto("the tests were not run"))
+    ended = agent(["Done."]).run_sync(session, "Go")
+    assert (ended.reason, ended.text) == ("blocked", "Done.") and "the tests were not run" in (ended.detail or "")
+    assert session.nodes()[-1].data["reason"] == "blocked"
+    assert "the tests were not run" in session.nodes()[-1].data["detail"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), asyncio.CancelledError()])
+def test_a_tool_that_tries_to_end_the_program_ends_its_call_and_the_run_goes_on(
+    session: Session, error: BaseException
+) -> None:
+    @tool(effect="irreversible")
+    async def leave(value: int) -> str:
+        """Leaves."""
+        raise error
+
+    def prepared(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        raise error
+
+    unready = replace(Ledger().tool("unready"), prepare=prepared)
+    script: Script = [Says(calls=[ask("leave", value=1), ask("unready", value=1)]), "I see."]
+    ended = agent(script, leave, unready).run_sync(session, "Go")
+    assert (ended.reason, ended.text) == ("completed", "I see.")
+    assert [call.state for call in session.calls()] in (["failed", "cancelled"], ["unknown", "cancelled"])
+    valid(session)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +26,8 @@ from onward.runtime.tools.calling import (
     perform,
     perform_all,
     probe,
-    rounds,
 )
+from onward.runtime.tools.rounds import rounds
 from onward.runtime.tools.tool import Cancelled, Probed, Tool, ToolContext, ToolOutput, tool
 from tools import at, call, ready
 
@@ -52,6 +55,11 @@ def prepared(one: Tool, context: ToolContext) -> Prepared:
         ("said", "said"),
         (None, "Done."),
         ({"a": [1]}, '{"a":[1]}'),
+        ({"mean": float("nan"), "most": [float("inf"), -float("inf")]}, '{"mean":NaN,"most":[Infinity,-Infinity]}'),
+        (
+            {3: "é \ud83d\ude00 \ud800", "at": datetime(2026, 1, 2)},
+            '{"3":"é \U0001f600 \ufffd","at":"2026-01-02T00:00:00"}',
+        ),
         ([], "[]"),
         ([Text("one"), Text("two")], "one\ntwo"),
         ("lone \ud800", "lone \ufffd"),
@@ -102,6 +110,7 @@ def test_a_result_that_cannot_be_stored_is_an_unknown_outcome_because_the_body_r
         (OutcomeUnknown("half \udc80"), OUTCOME_UNKNOWN, "half \ufffd"),
         (Speechless(), FAILED, "t failed: Speechless"),
         (SystemExit(3), FAILED, "t failed: SystemExit: 3"),
+        (KeyboardInterrupt(), FAILED, "t failed: KeyboardInterrupt"),
         (GeneratorExit(), FAILED, "t failed: GeneratorExit"),
         (
             BaseExceptionGroup("two", [KeyboardInterrupt()]),
@@ -116,6 +125,31 @@ def test_a_body_that_raises_is_an_error_for_the_model(error: BaseException, code
 
     outcome = call(made(body), at(tmp_path))
     assert (outcome.is_error, outcome.code, outcome.text) == (True, code, text)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), BaseException("odd")])
+def test_what_would_end_a_program_only_ends_the_call_of_an_async_tool_too(error: BaseException, tmp_path: Path):
+    async def body(arguments: dict[str, Any], context: ToolContext) -> str:
+        raise error
+
+    async def run() -> list[Outcome]:
+        found = prepared(made(body), at(tmp_path))
+        return [await perform(found), await perform(found)]  # the loop goes on after the first
+
+    for outcome in asyncio.run(run()):
+        assert (outcome.is_error, outcome.code) == (True, FAILED)
+        assert f"t failed: {type(error).__name__}" in outcome.text
+
+
+def test_a_keyboard_interrupt_in_an_async_tool_is_a_persons_on_the_main_thread_alone(tmp_path: Path):
+    async def body(arguments: dict[str, Any], context: ToolContext) -> str:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call(made(body), at(tmp_path))
+    with ThreadPoolExecutor(1) as pool:
+        outcome = pool.submit(call, made(body), at(tmp_path)).result()
+    assert (outcome.code, outcome.text) == (FAILED, "t failed: KeyboardInterrupt")
 
 
 @pytest.mark.parametrize("error", [StorageFailed("disk full"), LeaseLost("replaced")])
@@ -153,6 +187,18 @@ def test_a_check_that_fails_is_told_and_nothing_runs(tmp_path: Path):
     outcome = call(made(lambda arguments, context: ran.append(1), check=broken), at(tmp_path))
     assert (outcome.code, outcome.started, ran) == (BAD_ARGUMENTS, False, [])
     assert "ZeroDivisionError: no" in outcome.text
+
+
+def quits(*given: Any) -> Any:
+    raise SystemExit(3)
+
+
+def test_code_of_a_tool_that_quits_answers_the_call_wherever_it_is_asked(tmp_path: Path):
+    body = made(lambda arguments, context: "ran")
+    assert call(replace(body, check=quits), at(tmp_path)).code == BAD_ARGUMENTS
+    assert prepared(replace(body, effect_of=quits), at(tmp_path)).effect == "irreversible"
+    assert rounds([(names("a"), {}), (replace(body, touches=quits), {})], at(tmp_path)) == [[0], [1]]
+    assert probe(replace(body, effect="verifiable", probe=quits), {}, {}, at(tmp_path)).outcome == "unknown"
 
 
 @pytest.mark.parametrize("rule", [broken, lambda arguments: "harmless", lambda arguments: None])
@@ -195,8 +241,11 @@ def test_no_look_at_a_call_changes_the_arguments_that_its_body_gets(tmp_path: Pa
     assert (outcome.text, given) == ("{'deep': [1, 2]}", {"deep": [1]})
 
 
-@pytest.mark.parametrize("error", [ToolFailed("cannot"), RuntimeError("cannot"), Speechless(), None])
-def test_a_call_that_cannot_be_prepared_does_not_run(error: Exception | None, tmp_path: Path):
+@pytest.mark.parametrize(
+    "error",
+    [ToolFailed("cannot"), RuntimeError("cannot"), Speechless(), None, SystemExit(3), asyncio.CancelledError()],
+)
+def test_a_call_that_cannot_be_prepared_does_not_run(error: BaseException | None, tmp_path: Path):
     ran = []
 
     def prepare(arguments: dict[str, Any], context: ToolContext) -> dict[str, Any]:

@@ -216,6 +216,19 @@ def test_a_search_never_follows_a_link_or_opens_a_pipe_and_counts_what_it_cannot
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("big", "big has 2,000 bytes; this tool reads at most 1,000"), ("pipe", "pipe is a named pipe")]
+)
+def test_a_search_of_one_file_says_why_it_cannot_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+):
+    cwd = tree(tmp_path, {"big": "x" * 2_000})
+    os.mkfifo(cwd / "pipe")
+    monkeypatch.setattr(searching, "LARGEST", 1_000)
+    outcome = call(SEARCH, at(cwd), pattern="x", path=name)
+    assert outcome.is_error and said in outcome.text
+
+
 def test_a_pattern_that_would_take_for_ever_is_stopped_and_what_was_found_is_shown(tmp_path: Path):
     tree(tmp_path, {"a": "aaa\n", "b": "a" * 60 + "!\n", "c": "aaa\n"})
     outcome = call(search_tool(seconds=1.5), at(tmp_path), pattern="^(a+)+$")

@@ -15,7 +15,8 @@ from onward.running.records import Advertised, Reply, Start, Started
 from onward.running.threads import through
 from onward.runtime.permissions import Answer, Approver, Ask, Permissions
 from onward.runtime.progress import ToolEnded, ToolStarted, Watcher
-from onward.runtime.tools.calling import Outcome, Prepared, check, effect_of, perform_all, prepare, rounds
+from onward.runtime.tools.calling import Outcome, Prepared, check, effect_of, perform_all, prepare
+from onward.runtime.tools.rounds import rounds
 from onward.runtime.tools.tool import Tool, ToolContext
 from onward.runtime.tools.toolset import Toolset
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onward.context.model import ModelClient, ToolSpec
-from onward.errors import Refused, Usage
+from onward.errors import Refused, Usage, Vetoed
 from onward.log.ids import new_id
 from onward.model.call import Call
 from onward.model.checkpoint import Bindings
@@ -257,7 +257,11 @@ class Agent:
 
     async def _finish(self, loop: Loop, ending: Ending) -> Ended:
         turn, session = loop.turn, loop.session
-        await turn.end(ending.reason, detail=ending.detail, error=ending.error)
+        try:
+            await turn.end(ending.reason, detail=ending.detail, error=ending.error)
+        except Vetoed as veto:  # it is to go on, and the model has no more to say
+            ending = Ending("blocked", veto.message)
+            await turn.end(ending.reason, detail=ending.detail)
         reply = loop.state.reply
         text = "" if reply is None else text_in(_message(session.event(reply)))
         return Ended(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import json
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
@@ -24,7 +25,7 @@ from onward.model.data import Digest, Effect
 from onward.model.lossless import guard, paired
 from onward.model.messages import ContentBlock, Text
 from onward.model.repair import OUTCOME_UNKNOWN
-from onward.runtime.tools.tool import EVERYTHING, Body, Cancelled, Probed, Tool, ToolContext, ToolOutput, Verdict
+from onward.runtime.tools.tool import Body, Cancelled, Probed, Tool, ToolContext, ToolOutput, Verdict
 from onward.runtime.tools.toolset import Toolset
 
 UNKNOWN_TOOL = "TOOL_UNKNOWN"
@@ -91,7 +92,8 @@ def check(tools: Toolset, name: str, arguments: Any) -> tuple[Tool, dict[str, An
         return tool, tool.arguments(deepcopy(arguments))
     except BadArguments as error:
         return _refused(BAD_ARGUMENTS, error.message)
-    except Exception as error:  # noqa: BLE001 - a tool is anybody's code; its failure is the model's to see
+    except BaseException as error:  # noqa: BLE001 - a tool is anybody's code; its failure is the model's to see
+        unless_interrupted(error)
         return _refused(BAD_ARGUMENTS, f"The arguments could not be checked: {_told(error)}. Nothing was run.")
 
 
@@ -101,7 +103,8 @@ def effect_of(tool: Tool, arguments: dict[str, Any]) -> Effect:
         return tool.effect
     try:
         effect = tool.effect_of(deepcopy(arguments))
-    except Exception:  # noqa: BLE001 - see `check`; whatever went wrong, nothing is claimed of the call
+    except BaseException as error:  # noqa: BLE001 - see `check`
+        unless_interrupted(error)  # whatever else went wrong, nothing is claimed of the call
         return "irreversible"
     return effect if effect in get_args(Effect) else "irreversible"
 
@@ -117,48 +120,10 @@ def prepare(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Prep
         return _refused(FAILED, error.message)
     except (StorageFailed, LeaseLost):
         raise
-    except Exception as error:  # noqa: BLE001 - see `check`
+    except BaseException as error:  # noqa: BLE001 - see `check`
+        unless_interrupted(error)
         return _refused(FAILED, f"{tool.name} could not be prepared: {_told(error)}. Nothing was run.")
     return Prepared(tool, arguments, context, effect, evidence)
-
-
-def rounds(calls: Sequence[tuple[Tool, dict[str, Any]]], context: ToolContext) -> list[list[int]]:
-    """Which calls of one reply may run at once: lists of indices, to be run one list after the other.
-
-    A call waits for those before it that touch what it touches, unless both only read. So two edits of one file, or an
-    edit and the command that tests it, happen in the order in which the model asked for them.
-    """
-    out: list[list[int]] = []
-    held: list[list[tuple[frozenset[str], bool]]] = []
-    for index, (tool, arguments) in enumerate(calls):
-        claim = (_touched(tool, arguments, context), effect_of(tool, arguments) == "read")
-        level = len(out)
-        while level > 0 and not any(_collide(claim, other) for other in held[level - 1]):
-            level -= 1
-        if level == len(out):
-            out.append([])
-            held.append([])
-        out[level].append(index)
-        held[level].append(claim)
-    return out
-
-
-def _touched(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> frozenset[str]:
-    if tool.touches is None:
-        return frozenset()
-    try:
-        return frozenset(tool.touches(deepcopy(arguments), context) or ())
-    except ToolFailed:
-        return frozenset()  # `prepare` or the body says why
-    except Exception:  # noqa: BLE001 - see `check`; what cannot be told might be anything
-        return frozenset({EVERYTHING})
-
-
-def _collide(one: tuple[frozenset[str], bool], other: tuple[frozenset[str], bool]) -> bool:
-    (touched, reads), (others, other_reads) = one, other
-    if not touched or not others or (reads and other_reads):
-        return False
-    return EVERYTHING in touched or EVERYTHING in others or not touched.isdisjoint(others)
 
 
 async def perform(call: Prepared, *, late: Callable[[Outcome], None] | None = None) -> Outcome:
@@ -255,7 +220,8 @@ def probe(tool: Tool, arguments: dict[str, Any], evidence: dict[str, Any], conte
         return replace(found, evidence=paired(found.evidence))
     except (StorageFailed, LeaseLost):
         raise
-    except Exception as error:  # noqa: BLE001 - see `check`
+    except BaseException as error:  # noqa: BLE001 - see `check`
+        unless_interrupted(error)
         return Probed("unknown", f"the probe failed: {_told(error)}")
 
 
@@ -266,15 +232,37 @@ Work = asyncio.Task[Any] | Future[Any]
 """A body that runs: as a task, or in a thread. Both are asked in the same words how it went."""
 
 
+class _Quit(Exception):
+    """A body raised, as its cause, what would end a thread or an event loop, and is only how this call ended."""
+
+
+def unless_interrupted(error: BaseException) -> None:
+    """Let a Ctrl-C through; it comes to the main thread alone. All else that a tool's code raises is its own."""
+    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        raise error
+
+
+async def _awaited(body: Callable[..., Awaitable[Any]], arguments: dict[str, Any], context: ToolContext) -> Any:
+    try:
+        return await body(arguments, context)
+    except (SystemExit, KeyboardInterrupt) as error:  # which asyncio lets through a task to whoever runs the loop
+        unless_interrupted(error)
+        raise _Quit from error
+
+
 def _start(body: Body, arguments: dict[str, Any], context: ToolContext) -> Work:
     if inspect.iscoroutinefunction(body):
-        return asyncio.get_running_loop().create_task(body(arguments, context))
+        return asyncio.get_running_loop().create_task(_awaited(body, arguments, context))
     future: Future[Any] = Future()
     inherited = contextvars.copy_context()
 
     def run() -> None:
         try:
             result = inherited.run(body, arguments, context)
+        except (SystemExit, KeyboardInterrupt) as error:
+            quit_ = _Quit()
+            quit_.__cause__ = error
+            future.set_exception(quit_)
         except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is asked for
             future.set_exception(error)
         else:
@@ -309,6 +297,8 @@ def _told(error: BaseException) -> str:
     """What an exception says; those of a tool may say nothing, half a character, or fail at it."""
     if isinstance(error, OnwardError):
         return paired(error.message)
+    if isinstance(error, _Quit) and error.__cause__ is not None:
+        error = error.__cause__
     try:
         said = str(error)
     except Exception:  # noqa: BLE001 - see `check`
@@ -342,12 +332,9 @@ def _ended(call: Prepared, work: Work) -> Outcome:
             return Outcome((Text(_told(error)),), is_error=True, code=OUTCOME_UNKNOWN)
         case ToolFailed():
             return Outcome((Text(_told(error)),), is_error=True, code=FAILED)
-        case KeyboardInterrupt():
-            raise error
         case asyncio.CancelledError():
             return _stopped(call, CANCELLED, running=False)
         case _:
-            # SystemExit too: it ends the body's thread, as in any thread, and not the program.
             return Outcome((Text(f"{call.tool.name} failed: {_told(error)}"),), is_error=True, code=FAILED)
 
 
@@ -386,7 +373,9 @@ def _blocks(given: Any) -> list[ContentBlock]:
     if isinstance(given, (list, tuple)) and given and all(isinstance(item, msgspec.Struct) for item in given):
         # Structs do not check what they are made from.
         return msgspec.convert(msgspec.to_builtins(given), list[ContentBlock])
-    return [Text(msgspec.json.encode(given).decode("utf-8"))]
+    # Not msgspec's JSON: that has null for NaN, and a model would take it for "nothing there".
+    plain = msgspec.to_builtins(given, str_keys=True)
+    return [Text(paired(json.dumps(plain, ensure_ascii=False, separators=(",", ":"))))]
 
 
 def _too_late(call: Prepared, work: Work, late: Callable[[Outcome], None] | None) -> None:

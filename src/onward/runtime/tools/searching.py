@@ -144,7 +144,7 @@ def search_tool(*, allow_outside: bool = False, seconds: float = SECONDS) -> Too
         with Matcher(pattern, ignore_case=ignore_case, seconds=seconds, cancelled=context.cancelled) as matching:
             for file in _files(where, glob, report):
                 try:
-                    _look(file, matching, report, around, limit)
+                    _look(file, matching, report, around, limit, alone=file is where)
                 except TooSlow:
                     why = "cancelled" if context.cancelled.is_set() else f"stopped after {seconds:g} seconds"
                     report.cut = f"{why} in {file.shown}; that file and those after it are not searched"
@@ -192,10 +192,13 @@ def _mode(where: Place) -> int:
         return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
 
 
-def _look(file: Place, matching: Matcher, report: _Report, around: int, limit: int) -> None:
+def _look(file: Place, matching: Matcher, report: _Report, around: int, limit: int, *, alone: bool) -> None:
+    """Search one file. Raises ToolFailed, with what is in the way, where it is the only one that was asked for."""
     try:
         data = read_bytes(file, limit=LARGEST)
     except ToolFailed:
+        if alone:
+            raise
         report.unreadable += 1
         return
     decoded = decode(data)
