@@ -166,6 +166,35 @@ def test_what_was_recorded_is_read_whatever_took_its_place(store: Store):
             assert session.find_result(named) == ("c", 3, "all of it")
 
 
+def test_archived_results_stay_readable_after_every_compaction_a_restart_and_in_forks(home: Path, store: Store):
+    """A pointer, a placeholder, a summary of it all: the number and the id still lead to what was recorded."""
+    whole = FAMILY * 4_000
+    shown = {"pointer": "see there", "placeholder": "[gone]"}
+    with store.create(id="s") as session:
+        session.append(user(), assistant("", ("c", "bash")), result("c", whole))
+        seq = 3
+        for text in shown.values():
+            data = {"call_id": "c", "content": [{"type": "text", "text": text}]}
+            seq = session.append(
+                Draft(type="tool/result", data=data, surface=replace(seq, seq), sources=(seq,)),
+            )[0].seq
+            assert session.tool_result_text("c") == whole
+        first, last = session.surface[0], session.surface[-1]
+        session.summary("all of it", replace(first, last), session.surface)
+        session.append(user("on"), assistant("yes"))
+        session.fork(at=session.next_seq - 1, id="fork").close()
+        session.fork(at=session.next_seq - 1, id="copy", detach=True).close()
+    store.delete("s")
+    for id_ in ("fork", "copy"):
+        with Store(home) as again, again.open(id_, write=False) as session:
+            assert len(session.context().messages) == 3
+            for named in ("c", 2, 3, seq):
+                assert session.tool_result_text(named) == whole
+            assert session.read_result("c", 8 * 3_999 + 6, 1).content == "\u0301"
+            assert len(session.search_result("c", "👨", 0, 3).matches) == 3
+            assert onward(home, "tool-result", id_, "c", "--search", "👨", "--limit", "1").code == 0
+
+
 def test_a_late_result_is_read_by_its_own_seq_only(store: Store):
     with store.create() as session:
         late = Draft(type="tool/result", data={**result("c", "late").data, "late": True})

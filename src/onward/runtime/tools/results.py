@@ -20,7 +20,7 @@ def read_tool_result_tool() -> Tool:
         call: Annotated[str, Meta(min_length=1)],
         context: ToolContext,
         offset: Annotated[int, Meta(ge=0)] = 0,
-        limit: Annotated[int, Meta(ge=1, le=READ_CAP)] = READ_CAP,
+        limit: Annotated[int, Meta(ge=-1)] = -1,
         search: str | None = None,
     ) -> ToolOutput:
         """Read what an earlier tool call gave back. It is what was recorded then; nothing is run again.
@@ -28,7 +28,7 @@ def read_tool_result_tool() -> Tool:
         Args:
             call: the id of the call, or its number.
             offset: the first character to show, from 0; with search, where to look from.
-            limit: how many characters to show.
+            limit: how many characters to show; -1 for as many as one answer may have.
             search: instead, show the places where this text occurs.
         """
         if context.session is None:
@@ -54,11 +54,11 @@ def _find(session: Session, call: str) -> Result:
 
 def _page(found: Result, offset: int, limit: int) -> ToolOutput:
     part = page(found.text, offset, limit, cap=READ_CAP)
-    if offset > 0 and not part.returned:
-        raise ToolFailed(f"The result has {part.total:,} characters; there is none at {offset:,}.")
     end = part.offset + part.returned
     more = f"; go on with offset {part.next_offset}" if part.has_more else ""
     note = f"[characters {part.offset:,} to {end:,} of {part.total:,}{more}]"
+    if offset >= part.total > 0:
+        note = f"[the result has {part.total:,} characters; there is none at {offset:,}]"
     return ToolOutput(
         f"{part.content}\n{note}", data=_data(found, sha256=part.sha256, offset=offset, returned=end - offset)
     )
