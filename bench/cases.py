@@ -154,6 +154,12 @@ def rows(big: Path, warm: Path, sized: dict[int, Path]) -> list[Row]:
                     "the same, with 2,000 nodes on the surface before the first turn",
                     {"count": 200, "surface": 2_000},
                 ),
+                Case(
+                    "Onward, the runtime's loop",
+                    "onward_cases:runs",
+                    "an agent's whole run: the same turn, with its checkpoints, asyncio and threads",
+                    {"count": 200},
+                ),
             ),
         ),
         Row(

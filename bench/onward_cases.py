@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import statistics
@@ -14,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -208,26 +210,72 @@ def _turn(session: Session, number: int) -> None:
             step.reply(text(number))
 
 
+def _measured(counted: Syncs) -> Callable[[], tuple[int, int, int]]:
+    """Gives CPU time without the syncs' (ns), wall time (ns) and the number of syncs, all so far."""
+    return lambda: (time.process_time_ns() - counted.cpu, time.perf_counter_ns(), counted.count)
+
+
+def _of_turns(marks: list[tuple[int, int, int]]) -> dict[str, float]:
+    """What lies between marks that were set before each turn and after the last."""
+    cpu, taken, syncs = zip(*(map(int.__sub__, after, before) for before, after in pairwise(marks)), strict=True)
+    return {**summary(list(taken)), "cpu_ms": statistics.median(cpu) / 1e6, "syncs": statistics.median(syncs)}
+
+
 def turns(work: Path, count: int, surface: int = 0) -> dict[str, float]:
     """Whole turns: `syncs` a turn, `cpu_ms` of this process a turn without its syncs, and the duration `us`.
 
     Args:
         surface: messages that the session has before the first of them.
     """
-    counted = Syncs()
+    mark = _measured(Syncs())
     with closing(open_store(work, "barrier")) as store, closing(store.create(cwd=str(work))) as session:
         for number in range(surface):
             session.append(said(number))
-        for number in range(20):
+        for number in range(WARM_UP):
             _turn(session, number)
-        taken, cpu, syncs = [], [], []
-        for number in range(20, 20 + count):
-            before, spent, began = counted.count, time.process_time_ns() - counted.cpu, time.perf_counter_ns()
+        marks = [mark()]
+        for number in range(WARM_UP, WARM_UP + count):
             _turn(session, number)
-            taken.append(time.perf_counter_ns() - began)
-            cpu.append((time.process_time_ns() - counted.cpu - spent) / 1e6)
-            syncs.append(counted.count - before)
-    return {**summary(taken), "cpu_ms": statistics.median(cpu), "syncs": statistics.median(syncs)}
+            marks.append(mark())
+    return _of_turns(marks)
+
+
+def runs(work: Path, count: int) -> dict[str, float]:
+    """The same turn as a run of an agent, through the runtime's loop; the figures are those of `turns`."""
+    from onward.runtime.agent import Agent
+    from onward.runtime.permissions import Permissions
+    from onward.runtime.scripted import Says, Scripted
+    from onward.runtime.tools.tool import tool
+
+    @tool(name="read", effect="read")
+    async def read(path: str) -> str:
+        """Read a file."""
+        return text(0)
+
+    def answer(request: Any) -> Says:
+        pieces: list[Any] = [{"type": "text", "index": 0, "text": text(0)}]
+        if request.messages[-1].role == "user":
+            call = {"type": "tool_call", "name": "read", "arguments": '{"path": "a.py"}'}
+            pieces += [{**call, "index": 1 + n, "call_id": f"c{len(request.messages)}-{n}"} for n in (0, 1)]
+        return Says(pieces=pieces)
+
+    model = Scripted(answer)
+    agent = Agent(model, tools=[read], permissions=Permissions(mode="all"))
+    mark = _measured(Syncs())
+
+    async def all_of_them(session: Session) -> list[tuple[int, int, int]]:
+        marks = []
+        for number in range(WARM_UP + count):
+            if number >= WARM_UP:
+                marks.append(mark())
+            model.requests.clear()  # it keeps what it was asked, for tests
+            ended = await agent.run(session, text(number))
+            if ended.reason != "completed":
+                raise RuntimeError(f"the run ended as {ended.reason}: {ended.detail}")
+        return [*marks, mark()]
+
+    with closing(open_store(work, "barrier")) as store, closing(store.create(cwd=str(work))) as session:
+        return _of_turns(asyncio.run(all_of_them(session)))
 
 
 def graph(work: Path, count: int) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 
 from onward.model.event import Project
@@ -62,13 +63,19 @@ def _common_git_dir(directory: Path) -> Path | None:
 
 
 def _git_dir(directory: Path) -> Path | None:
-    for at in (directory, *directory.parents):
-        git = at / ".git"
-        # A directory that may not be looked into, or whose name no file system takes, has no repository that we see.
-        if os.path.isdir(git):  # noqa: PTH112 - Path's own raises then
-            return git
-        if os.path.isfile(git):  # noqa: PTH113
-            return _follow(git)
+    at, below = str(directory), ""  # strings: a run asks this at each of its checkpoints
+    while at != below:
+        git = os.path.join(at, ".git")  # noqa: PTH118
+        try:
+            mode = os.stat(git).st_mode
+        except (OSError, ValueError):
+            # A directory that may not be looked into, or whose name no file system takes, has no repository we see.
+            mode = 0
+        if stat.S_ISDIR(mode):
+            return Path(git)
+        if stat.S_ISREG(mode):
+            return _follow(Path(git))
+        at, below = os.path.dirname(at), at  # noqa: PTH120
     return None
 
 

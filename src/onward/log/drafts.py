@@ -79,10 +79,10 @@ def _is_plain(draft: Draft) -> bool:
         and (draft.about is None or type(draft.about) is int)
         and (draft.parent is UNSET or draft.parent is None or type(draft.parent) is int)
         and (origin is None or (type(origin) is int and 0 < origin <= INT_MAX))
-        and (branch is None or (type(branch) is str and branch.isascii()))
+        and (branch is None or branch is MAIN or (type(branch) is str and branch.isascii()))
         and (key is None or (type(key) is str and key.isascii()))
-        and type(draft.fact) is bool
-        and type(draft.ignorable) is bool
+        and (draft.fact is False or draft.fact is True)
+        and (draft.ignorable is False or draft.ignorable is True)
         and (sources == () or (type(sources) is tuple and all(type(source) is int for source in sources)))
     )
 

@@ -10,9 +10,9 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from onward.errors import SEE_NODES, AlreadyExists, NotFound, Refused
 from onward.model import project
@@ -55,7 +55,7 @@ class PlainFact(Protocol):
     about: int
 
 
-class Planned(NamedTuple):
+class Planned(Struct, frozen=True):
     """An event that passed every rule, with what applying it needs."""
 
     env: Envelope | Event
@@ -322,8 +322,10 @@ class State:
             self.tree.add_fact()
             self.surfaces.carries.append(0)
             self._apply_fact(planned)
-        self.weights.append(min(planned.messages, HEAVY))
-        if planned.messages >= HEAVY:
+        if planned.messages < HEAVY:
+            self.weights.append(planned.messages)
+        else:
+            self.weights.append(HEAVY)
             self.heavy[seq] = planned.messages
         code = _BRACKET_CODE.get(type_)
         if code is not None:

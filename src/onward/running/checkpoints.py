@@ -53,13 +53,19 @@ def _place(host: Host) -> dict[str, Any]:
     run = turn.data.get("run")
     if not isinstance(run, str):
         raise Refused("a checkpoint belongs to a run, and the turn names none", session=log.session, seq=start)
-    step = log.chain.stored(open_["step"]) if "step" in open_ else None
-    place: dict[str, Any] = {"run": run, "branch": branch, **_numbered("turn", turn), **_numbered("step", step)}
+    place: dict[str, Any] = {"run": run, "branch": branch}
+    for name in ("turn", "step"):
+        number = _number(host, name, open_.get(name))
+        if number is not None:
+            place[name] = number
     if log.writer is not None:
         place["token"] = log.writer.number
     return place
 
 
-def _numbered(name: str, bracket: Event | None) -> dict[str, int]:
-    number = None if bracket is None else number_of(bracket, name)
-    return {} if number is None else {name: number}
+def _number(host: Host, name: str, start: int | None) -> int | None:
+    """The number of the turn or step that begins at a seq, if it has one."""
+    if start is None:
+        return None
+    known = host.numbers.get(start)
+    return number_of(host.log.chain.stored(start), name) if known is None else known
