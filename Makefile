@@ -41,5 +41,10 @@ docs-check: setup
 bench: setup
 	$(PYTHON) bench/run.py
 
+.PHONY: bench-context
+bench-context: setup
+	$(BIN)/python bench/tokens.py
+	$(BIN)/python bench/replay.py --write
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .bench .demo
