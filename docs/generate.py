@@ -54,6 +54,7 @@ DOCUMENTS = {
 """Command -> its `--json` document."""
 
 NOTES = {
+    "move": "With `--summary` also `summary`, the seq of the branch/summary.",
     "sessions": "`status` is active, paused, ended or expired; `expires` when (Unix milliseconds) or null. "
     "`prompt` is the beginning of what was asked first, as one line, or null. `matches` only "
     "with `--search`, for the first 200 sessions: up to three places in the text, none where only the title, "

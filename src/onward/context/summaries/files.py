@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onward.context.summaries.calls import Asked
-from onward.context.summaries.shell import Mode, Used, patched, script_of, used
+from onward.context.summaries.shell import Mode, Used, names_a_file, patched, script_of, used
 
 _PATHS = ("file_path", "path", "notebook_path", "filePath", "filename", "file", "target_file", "relative_path")
 _READS = frozenset(
@@ -42,6 +42,7 @@ _SHELLS = frozenset(
     {"bash", "shell", "pwsh", "local_shell", "exec_command", "container.exec", "run_terminal_cmd", "run_shell_command"}
     | {"terminal", "execute_command", "sh"}
 )
+_SEARCHES = frozenset({"grep", "search", "ripgrep", "search_file_content", "grep_search"})
 _BY_COMMAND = frozenset({"str_replace_editor", "str_replace_based_edit_tool", "text_editor", "memory"})
 _SERVER = re.compile(r"mcp__.+?__(?=.)")
 
@@ -101,6 +102,8 @@ def files_of(call: Asked) -> list[Used]:
     mode = _mode(name, arguments)
     if mode is None or not isinstance(arguments, dict):
         return []
+    if name in _SEARCHES:  # in a folder it shows matching lines of files that only its result names
+        return [Used(mode, path) for path in _named(arguments) if names_a_file(path)]
     return [Used(mode, path) for path in _named(arguments)]
 
 
@@ -118,7 +121,7 @@ def _told(meta: dict[str, Any]) -> Iterator[Used]:
 def _mode(name: str, arguments: Any) -> Mode | None:
     if name in _BY_COMMAND and isinstance(arguments, dict):
         return "read" if arguments.get("command") == "view" else "modified"
-    if name in _READS:
+    if name in _READS or name in _SEARCHES:
         return "read"
     return "modified" if name in _CHANGES else None
 

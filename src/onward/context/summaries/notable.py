@@ -99,7 +99,7 @@ def notable(events: Sequence[Event]) -> list[Term]:
         asked = demand_of(event) is not None
         for text, said in _texts(event):
             if not said:
-                outputs.append((event.seq, text))
+                outputs.append((event.seq, _scanned(text)))
                 continue
             for kind, value in terms(text):
                 term = _noted(found, kind, value, event.seq)
@@ -126,9 +126,7 @@ def _noted(found: dict[tuple[TermKind, str], Term], kind: TermKind, value: str, 
 
 def terms(text: str) -> Iterator[tuple[TermKind, str]]:
     """The paths, URLs, numbers and identifiers in a text, in order, also again."""
-    if len(text) > SCANNED:
-        text = f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
-    for found in _TERM.finditer(text):
+    for found in _TERM.finditer(_scanned(text)):
         kind: Any = found.lastgroup
         value = found[0].rstrip(".,:;!?")
         if kind is not None and 1 < len(value) <= LONGEST_ERROR and not value.startswith("/dev/"):
@@ -141,6 +139,10 @@ def failed(event: Event) -> bool:
     if event.type == "tool/result":
         return bool(data.get("is_error"))
     return event.type == "assistant/message" and isinstance(data.get("error"), dict)
+
+
+def _scanned(text: str) -> str:
+    return text if len(text) <= SCANNED else f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
 
 
 def complaint(event: Event) -> str:

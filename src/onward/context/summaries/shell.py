@@ -162,6 +162,9 @@ def _by_command(words: Sequence[tuple[str, str]]) -> Iterator[Used]:
             bare = [word for at, word in enumerate(rest) if word[:1] not in ("", "-") and at - 1 not in given]
             bare = bare if given else bare[1:]
             yield from (Used("modified" if in_place else "read", word) for word in bare if _is_path(word))
+        case "grep" | "egrep" | "rg":
+            bare = [word for word in rest if word[:1] not in ("", "-")][1:]
+            yield from (Used("read", word) for word in bare if _is_path(word) and names_a_file(word))
         case "cp" | "install" | "ln" if len(paths) > 1:
             yield from (Used("read", path) for path in paths[:-1])
             yield Used("modified", paths[-1])
@@ -169,6 +172,11 @@ def _by_command(words: Sequence[tuple[str, str]]) -> Iterator[Used]:
             yield from (Used("modified", path) for path in (paths[1:] if program == "chmod" else paths))
         case _ if program in _READERS:
             yield from (Used("read", path) for path in paths if not path.isdigit())
+
+
+def names_a_file(path: str) -> bool:
+    """Whether a path's last part has an ending, as files have and folders mostly do not."""
+    return posixpath.splitext(posixpath.basename(path))[1] != ""
 
 
 def _is_path(word: str) -> bool:
