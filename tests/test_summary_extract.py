@@ -246,7 +246,7 @@ drafts = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(drafts, max_size=12), st.integers(0, 6), st.one_of(st.none(), st.integers(0, 4_000)))
 def test_a_summary_of_any_events_is_small_and_cites_them_alone_or_is_refused(
     some: list[Draft], filler: int, limit: int | None
