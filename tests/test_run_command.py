@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from command_line import PROGRAM, Answer, document, onward, program
+from command_line import PROGRAM, Answer, document, onward, program, snapshot
 from model_server import Answer as Said
 from model_server import Call, ModelServer, overflow, rate_limited
+from onward.cli.run_options import RunOptions, of_last_run
 from onward.store import Store
 
 SLOW = 60.0
@@ -277,11 +278,120 @@ def test_a_killed_run_goes_on_without_a_text(home: Path, work: Path, tmp_path: P
     way_on = f"onward run --session {row['session']}"
     assert way_on in onward(home, "resume", row["session"], "--dry-run").out
     other = program(home, "run", "--session", row["session"], "--model", model, "--tools", "read", cwd=work)
-    assert other.code == 5 and "TOOLSET" in other.err and "give --tools as when the run began" in other.err
+    assert other.code == 5 and "TOOLSET" in other.err and "leave --tools out" in other.err
     blocked = onward(home, "resume", row["session"])
     assert blocked.code == 5 and way_on not in blocked.out
-    assert "give --tools as when the run began" in blocked.out and f"onward resume {row['session']}" in blocked.out
+    assert (
+        "leave --tools out, or give as when the run began" in blocked.out
+        and f"onward resume {row['session']}" in blocked.out
+    )
     answer: Answer = program(home, "run", "--session", row["session"], "--model", model, cwd=work)
     assert answer.code == 0 and "Read it." in answer.out
     none = program(home, "run", "--session", row["session"], "--model", model, cwd=work)
     assert none.code == 1 and "no run to go on with" in none.err
+
+
+def killed(home: Path, work: Path, model: str, *words: str) -> str:
+    """A run that hangs in its second step and is killed there; its session."""
+    process = subprocess.Popen(
+        [PROGRAM, "run", "Read", "--model", model, "--json-events", *words],
+        cwd=work,
+        env={**os.environ, "ONWARD_HOME": str(home)},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        for line in process.stdout:
+            if b'"step":2' in line:
+                break
+        process.kill()
+        process.wait()
+    [row] = document(home, "sessions", "--all")["sessions"]
+    return str(row["session"])
+
+
+def test_a_killed_run_goes_on_with_the_options_that_it_began_with(home: Path, work: Path, tmp_path: Path) -> None:
+    lines: list[Any] = [call("read", path="total.py"), {"text": "Thinking", "hang": True}, "Read it."]
+    options = ["--tools", "read,write", "--approve", "never", "--max-loops", "7"]
+    session = killed(home, work, script(tmp_path, lines), *options)
+    script(tmp_path, [lines[0], call("write", path="new", content="x"), "Read it."])
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    answer = program(home, "run", "--session", session, cwd=elsewhere)
+    assert answer.code == 0 and "Read it." in answer.out and not (work / "new").exists()
+    assert "goes on as it began: --model scripted:" in answer.err
+    assert "--tools read,write --approve never --max-loops 7" in answer.err
+    new = onward(home, "run", "And now", "--session", session, "--json")
+    with Store(home) as store, store.open(session, write=False) as opened:
+        kept = [event.data["options"] for event in opened.nodes() if event.type == "turn/start"]
+    assert new.code == 1 and [(each["tools"], each["approve"]) for each in kept] == [
+        ("read,write", "never"),
+        ("read,write", "never"),
+        ("all", "ask"),  # a new task has what is asked for it: only the model is the session's
+    ]
+    assert {each["model"] for each in kept} == {f"scripted:{tmp_path / 'script.json'}"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("openai:gpt-5", "openai:gpt-5"),
+        ("http://127.0.0.1:8000/v1#q", "http://127.0.0.1:8000/v1#q"),
+        ("https://me:secret@host/v1#q", None),
+        ("https://host/v1?key=secret#q", None),
+    ],
+)
+def test_no_secret_of_an_address_is_kept_with_a_run(given: str, kept: str | None) -> None:
+    assert RunOptions(model=given).kept().get("model") == kept
+
+
+@pytest.mark.parametrize("kept", [None, {}, {"command": "other", "tools": "x"}, {"command": "onward run", "plan": 3}])
+def test_options_that_another_program_kept_are_not_taken_for_these(home: Path, kept: Any) -> None:
+    with Store(home) as store, store.create() as session:
+        with session.turn("Go", options=kept):
+            pass
+        assert of_last_run(session) == RunOptions()
+
+
+def test_an_unknown_outcome_is_settled_by_a_command_and_the_run_goes_on(home: Path, work: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, [call("shell", command="echo sent >> outbox; kill -9 $PPID"), "It was sent once."])
+    assert program(home, "run", "Send", "--model", model, "--approve", "all", cwd=work).code == -signal.SIGKILL
+    [row] = document(home, "sessions", "--all")["sessions"]
+    session = row["session"]
+    waits = onward(home, "run", "--session", session)
+    assert waits.code == 5 and f"onward calls {session} --settle" in waits.out
+    [unknown] = document(home, "calls", session)["calls"]
+    settle = ["calls", session, "--settle", unknown["call_id"]]
+    before = snapshot(home / "sessions")
+    for words, code, said in [
+        ([], 2, "what came of the call?"),
+        (["--as", "applied"], 1, "give as evidence"),
+        (["--as", "perhaps"], 2, "perhaps"),
+        (["--as", "applied", "--evidence", "x", "--branch", "main"], 2, "on the active branch"),
+    ]:
+        answer = onward(home, *settle, *words)
+        assert answer.code == code and said in answer.err and snapshot(home / "sessions") == before, answer
+    assert onward(home, "calls", session, "--as", "applied").code == 2
+    assert onward(home, "calls", session, "--settle", "9999", "--as", "not-applied").code == 3
+    [settled] = document(home, *settle, "--as", "applied", "--evidence", "one line in the outbox")["calls"]
+    assert (settled["state"], settled["reconciled"]["outcome"]) == ("reconciled", "applied")
+    assert onward(home, *settle, "--as", "not-applied").code == 1
+    done = onward(home, "run", "--session", session)
+    assert done.code == 0 and "It was sent once." in done.out and (work / "outbox").read_text() == "sent\n"
+    with Store(home) as store, store.open(session, write=False) as opened:
+        assert "one line in the outbox" in str(opened.context().messages)
+
+
+def test_a_session_whose_directory_is_gone_goes_on_in_another_by_a_fork(home: Path, work: Path, tmp_path: Path) -> None:
+    model = script(tmp_path, ["Hello.", "Here."])
+    with Store(home) as store, store.create(cwd=tmp_path / "gone") as lost:
+        lost.user("Hi")
+        session = lost.id
+    answer = onward(home, "run", "Go on", "--session", session, "--model", model)
+    assert answer.code == 2 and f"onward fork {session} --cwd DIR" in answer.err
+    assert onward(home, "fork", session, "--cwd", tmp_path / "gone").code == 2
+    child = document(home, "fork", session, "--cwd", work)["session"]
+    assert document(home, "run", "Go on", "--session", child, "--model", model)["reason"] == "completed"
+    with Store(home) as store, store.open(child, write=False) as opened:
+        assert opened.header.cwd == str(work) and opened.header.project is not None
+        assert "Hi" in str(opened.context().messages[0])

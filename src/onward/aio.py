@@ -74,11 +74,13 @@ class AsyncSession:
         source: str = "user",
         run: str | None = None,
         resumes: int | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> AsyncTurn:
         """See `Session.turn`: `async with session.turn("Fix it") as turn`."""
         from onward.running.aio import AsyncTurn
 
-        return AsyncTurn(self.sync_session.turn(content, source=source, run=run, resumes=resumes), self._always)
+        turn = self.sync_session.turn(content, source=source, run=run, resumes=resumes, options=options)
+        return AsyncTurn(turn, self._always)
 
     async def resume(self, bindings: Bindings | None = None, **how: Any) -> Recovery:
         """See `Session.resume`."""

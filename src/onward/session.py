@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -45,6 +46,7 @@ class Keeper(Protocol):
         branch: str | None,
         detach: bool,
         id: str | None,
+        cwd: str | Path | None,
     ) -> Session:
         """Make a fork of a session."""
         ...
@@ -348,6 +350,7 @@ class Session(Attended, Branching, Durable):
         source: str = "user",
         run: str | None = None,
         resumes: int | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Turn:
         """A turn on the active branch; it begins when it is entered: `with session.turn("Fix it") as turn`.
 
@@ -356,10 +359,11 @@ class Session(Attended, Branching, Durable):
             source: `user`, or what marks the input as a program's.
             run: the run's id; None = that of the turn that is resumed, or a new one.
             resumes: seq of the turn/start of the same run that this turn goes on with.
+            options: how the run was begun, for the program that goes on with it (`runtime.position.run_options`).
         """
         from onward.running.turn import Turn
 
-        return Turn(self, content, source=source, run=run, resumes=resumes)
+        return Turn(self, content, source=source, run=run, resumes=resumes, options=options)
 
     # --- forks --------------------------------------------------------------------------------------------------
 
@@ -371,6 +375,7 @@ class Session(Attended, Branching, Durable):
         branch: str | None = None,
         detach: bool = False,
         id: str | None = None,
+        cwd: str | Path | None = None,
     ) -> Session:
         """A new session that inherits this one's log up to a point, by reference.
 
@@ -380,6 +385,7 @@ class Session(Attended, Branching, Durable):
             branch: whose turns and leaf count; default the active branch.
             detach: copy the events instead of referring to them.
             id: the child's id.
+            cwd: the directory that it works in, which decides its project; default: those of this session.
 
         Returns:
             The child, opened to write.
@@ -388,7 +394,7 @@ class Session(Attended, Branching, Durable):
             NotFound: no such seq, node or branch at that point.
             AlreadyExists: there is a session of that id.
         """
-        return self._store.fork(self, at=at, node=node, branch=branch, detach=detach, id=id)
+        return self._store.fork(self, at=at, node=node, branch=branch, detach=detach, id=id, cwd=cwd)
 
     # --- the rest -----------------------------------------------------------------------------------------------
 

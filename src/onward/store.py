@@ -231,6 +231,7 @@ class Store:
         branch: str | None = None,
         detach: bool = False,
         id: str | None = None,
+        cwd: str | Path | None = None,
     ) -> Session:
         """See `Session.fork`."""
         from onward.making import fork_log
@@ -240,7 +241,10 @@ class Store:
         if not self.scope.admits(whose.tenant, whose.user, given(whose.agent)):
             raise NotFound("no such session", session=parent.id)
         header = self._header(
-            cwd=given(parent.header.cwd), project=parent.header.project, id=id, agent=given(parent.header.agent)
+            cwd=given(whose.cwd) if cwd is None else str(cwd),
+            project=whose.project if cwd is None else None,
+            id=id,
+            agent=given(whose.agent),
         )
         log = fork_log(
             self.backend,

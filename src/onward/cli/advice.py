@@ -15,7 +15,7 @@ OPTIONS = {"TOOLSET": "--tools", "PERMISSION": "--approve and --max-loops", "MOD
 def ways_out(session: str, reasons: Iterable[str]) -> str:
     """The ways out of a blocked run: put right what is in the way, go on without the run, or give it up."""
     options = [OPTIONS[code] for code in OPTIONS if code in set(reasons)]
-    right = f"give {', '.join(options)} as when the run began" if options else "put that right"
+    right = f"leave {', '.join(options)} out, or give as when the run began" if options else "put that right"
     return (
         f"{right} and run it again; or go on without it on a new branch: `onward resume {session} --accept NAME`; "
         f"or give it up: `onward resume {session} --discard`"

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from onward.cli import output
@@ -174,8 +175,11 @@ class Terminal:
         return got.decode("utf-8", "replace") if got else None
 
 
-def go(agent: Agent, session: Session, text: str | None, terminal: Terminal) -> Ended:
+def go(agent: Agent, session: Session, text: str | None, terminal: Terminal, *, options: Mapping[str, Any]) -> Ended:
     """Run a task, or without a text go on with what was interrupted. The first Ctrl-C ends the turn.
+
+    Args:
+        options: how the run is begun or gone on with, for its log.
 
     Raises:
         KeyboardInterrupt: at a second Ctrl-C.
@@ -184,10 +188,8 @@ def go(agent: Agent, session: Session, text: str | None, terminal: Terminal) -> 
 
     async def work() -> Ended:
         loop, stop = asyncio.get_running_loop(), Cancelled()
-        if text is None:
-            task = asyncio.ensure_future(agent.resume(session, watch=terminal.watch, cancelled=stop))
-        else:
-            task = asyncio.ensure_future(agent.run(session, text, watch=terminal.watch, cancelled=stop))
+        how: dict[str, Any] = {"options": options, "watch": terminal.watch, "cancelled": stop}
+        task = asyncio.ensure_future(agent.resume(session, **how) if text is None else agent.run(session, text, **how))
 
         def end() -> None:
             loop.remove_signal_handler(signal.SIGINT)

@@ -44,12 +44,14 @@ class Digest(Struct, frozen=True, omit_defaults=True):
 class TurnStart(Data, frozen=True):
     """A turn begins. `turn` numbers the turns of a path from 1 where the writer counts.
 
-    `run` names the run; `resumes` = seq of the turn/start of the same run that this turn goes on with.
+    `run` names the run; `resumes` = seq of the turn/start of the same run that this turn goes on with; `options` = how
+    its program began the run, in that program's own words, so that it can go on with it in the same way.
     """
 
     turn: int | UnsetType = UNSET
     run: str | UnsetType = UNSET
     resumes: int | UnsetType = UNSET
+    options: dict[str, Any] | UnsetType = UNSET
 
 
 EndReason = Literal["completed", "aborted", "blocked", "error", "max-tokens", "interrupted", "forked"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -46,7 +46,14 @@ class Turn:
     """
 
     def __init__(
-        self, host: Host, content: str | Message | None, *, source: str, run: str | None, resumes: int | None
+        self,
+        host: Host,
+        content: str | Message | None,
+        *,
+        source: str,
+        run: str | None,
+        resumes: int | None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.host = host
         self.run = run
@@ -56,6 +63,7 @@ class Turn:
         self._said = None if content is None else spoken("user", content)
         self._source = source
         self._resumes = resumes
+        self._options = options
         self._steps = 0
         self._step: Step | None = None
         self._injected: list[Draft] = []
@@ -134,6 +142,8 @@ class Turn:
         data: dict[str, Any] = {"turn": self.number, "run": self.run}
         if self._resumes is not None:
             data["resumes"] = self._resumes
+        if self._options is not None:
+            data["options"] = dict(self._options)
         start = self.draft("turn/start", data)
         drafts = [start, *self._before, *self.host.take("follow-up", branch=self.branch)]
         if self._said is not None:

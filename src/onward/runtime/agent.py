@@ -139,6 +139,7 @@ class Agent:
         content: str | Message,
         *,
         run: str | None = None,
+        options: Mapping[str, Any] | None = None,
         watch: Watcher = unwatched,
         cancelled: Cancelled | None = None,
     ) -> Ended:
@@ -147,6 +148,7 @@ class Agent:
         Args:
             session: opened to write. Its own directory is where the tools run.
             run: the run's id; None = a new one.
+            options: how your program began the run, logged with it: `position.run_options` finds it again.
             watch: is told what happens.
             cancelled: set it to ask running tools to stop; cancel the task to end the turn.
 
@@ -158,7 +160,7 @@ class Agent:
         actor = await self._actor(session, watch, cancelled)
         await through(self._introduce, session)
         state = RunState(run=new_id(session.now()) if run is None else run)
-        async with AsyncTurn(session.turn(content, run=state.run), session.log.always) as turn:
+        async with AsyncTurn(session.turn(content, run=state.run, options=options), session.log.always) as turn:
             loop = Loop(self, session, state, turn, actor, watch)
             return await self._finish(loop, await loop.go(Node.INIT))
 
@@ -166,6 +168,7 @@ class Agent:
         self,
         session: Session,
         *,
+        options: Mapping[str, Any] | None = None,
         watch: Watcher = unwatched,
         cancelled: Cancelled | None = None,
     ) -> Ended:
@@ -199,13 +202,14 @@ class Agent:
                 session=session.id,
                 hint="nothing was interrupted on this branch; say what to do next: `onward run TEXT`, `Agent.run`",
             )
-        return await self._go_on(session, recovery, recovery.run, actor, settled, watch)
+        return await self._go_on(session, recovery, recovery.run, options, actor, settled, watch)
 
     async def _go_on(
         self,
         session: Session,
         recovery: Recovery,
         run: str,
+        options: Mapping[str, Any] | None,
         actor: Actor,
         settled: list[Settled],
         watch: Watcher,
@@ -222,8 +226,9 @@ class Agent:
                 run=run,
                 turn=None,
                 reason="blocked",
-                detail=f"what became of {names} is unknown; go on at a terminal, where you are asked, or call "
-                "`Session.reconcile`",
+                detail=f"what became of {names} is unknown; go on at a terminal, where you are asked, or settle "
+                f"it: `onward calls {session.id} --settle {unknown[0].started} --as applied --evidence TEXT` (or "
+                "--as not-applied); in Python `Session.reconcile`",
                 unknown=tuple(unknown),
                 settled=tuple(settled),
             )
@@ -236,7 +241,8 @@ class Agent:
             )
         state = restore(run, found.document, session.facts("loop/node"))
         watch(Resumed(position.told(recovery, settled)))
-        async with AsyncTurn(session.turn(None, run=run, resumes=recovery.resumes), session.log.always) as turn:
+        going = session.turn(None, run=run, resumes=recovery.resumes, options=options)
+        async with AsyncTurn(going, session.log.always) as turn:
             loop = Loop(self, session, state, turn, actor, watch)
             node = found.enter(loop)
             self._tell_of_reconciled(session, turn, run)
@@ -320,7 +326,7 @@ class Agent:
         if cwd is None or not Path(cwd).is_dir():
             raise Usage(
                 f"the session's directory is gone: {cwd}" if cwd else "the session has no directory to work in",
-                hint="fork it in another directory, or create a session with cwd=…",
+                hint=f"a fork goes on in another one: `onward fork {session.id} --cwd DIR`",
                 session=session.id,
             )
         seen = await through(seen_in, session)

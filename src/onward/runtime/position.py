@@ -96,6 +96,21 @@ def run_of(session: View, seq: int) -> str | None:
     return run
 
 
+def run_options(session: View) -> dict[str, Any] | None:
+    """How the last run of a path was begun, as its program said it in `Session.turn`; None where it said nothing."""
+    run: str | None = None
+    for event in reversed(session.nodes()):
+        if event.type != "turn/start":
+            continue
+        run = run or event.data.get("run")
+        if run is None or event.data.get("run") != run:
+            return None
+        options = event.data.get("options")
+        if isinstance(options, dict):
+            return options
+    return None
+
+
 def told(recovery: Recovery, settled: Sequence[Settled]) -> str:
     """What a resumption found and did, in a few words for people."""
     said = [f"{len(recovery.closed)} events closed what was open"] if recovery.closed else []

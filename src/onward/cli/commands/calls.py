@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from onward.cli import output
-from onward.cli.options import Point, common, examples, point_options, reading, session_argument
+from onward.cli.options import Point, common, examples, point_options, reading, session_argument, writing
 from onward.errors import NotFound, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from onward.context.results import Result
-    from onward.model.call import Call
+    from onward.model.call import Call, Outcome
     from onward.reading import View
     from onward.store import Store
 
@@ -21,18 +23,46 @@ STYLES = {"failed": "red", "cancelled": "dim", "unknown": "bold red", "started":
 
 @click.command(
     short_help="Show what became of each tool call.",
-    epilog=examples("onward calls @", "onward calls 0192 --branch leaf-40", "onward calls @ --json"),
+    epilog=examples(
+        "onward calls @",
+        "onward calls 0192 --branch leaf-40",
+        'onward calls @ --settle 41 --as applied --evidence "it is in the outbox, as 4711"',
+    ),
 )
 @session_argument
+@click.option("--settle", metavar="CALL", help="Note what came of this call, whose outcome is unknown.")
+@click.option(
+    "--as",
+    "outcome",
+    type=click.Choice(["applied", "not-applied"]),
+    help="With --settle: its effect is there, or it is not.",
+)
+@click.option("--evidence", metavar="TEXT", help="With --settle: what shows it; needed for --as applied.")
 @point_options
 @common
-def calls(store: Store, session: str, point: Point, as_json: bool) -> None:
+def calls(
+    store: Store,
+    session: str,
+    settle: str | None,
+    outcome: Any,
+    evidence: str | None,
+    point: Point,
+    as_json: bool,
+) -> None:
     """Show what became of each tool call of a path: the tool journal, which follows from the log.
 
     A call is prepared when a model asked for it, and approved when it may run; started when its tool runs, or ran when
     the program went away; then succeeded or failed. It is cancelled when it has not run and will not; unknown when it
     was started and nobody knows what came of it; reconciled when that has been settled since.
+
+    --settle does that, once, in the name of $ONWARD_USER or of whoever is logged in: look at the world first. CALL is
+    the seq of the call or of its result, or the call's id. Nothing is run by it; a run that waits for it goes on with
+    `onward run --session SESSION`, and its model is told.
     """
+    if settle is None and (outcome is not None or evidence is not None):
+        raise Usage("--as and --evidence say how a call is settled; name it with --settle CALL")
+    if settle is not None:
+        _settle(store, session, settle, outcome, evidence, point)
     with reading(store, session) as opened:
         view = point.of(opened)
         journal = view.calls()
@@ -55,9 +85,36 @@ def calls(store: Store, session: str, point: Point, as_json: bool) -> None:
     if loose:
         some = f"{output.counted(loose, 'call')} may have had an effect that nobody knows of"
         output.say(f"{some}; look before such a tool is run again", "yellow")
+        seq = next(call.started for call in journal if call.open)
         output.hint(
-            "of an interrupted run `onward run --session` asks; in Python `Session.reconcile` notes what was found"
+            f"then note what was found: `onward calls {view.id} --settle {seq} --as applied --evidence TEXT` (or "
+            "--as not-applied); `onward run --session` asks about those of an interrupted run"
         )
+
+
+def _settle(
+    store: Store, session: str, named: str, outcome: Outcome | None, evidence: str | None, point: Point
+) -> None:
+    if outcome is None:
+        raise Usage("what came of the call?", hint="--as applied or --as not-applied, with --evidence TEXT")
+    if point.given:
+        raise Usage("a call is settled on the active branch", hint="`onward move` goes to another one")
+    with writing(store, session) as opened:
+        found = _called(opened.calls(), named)
+        opened.reconcile(found, outcome, by=store.user, evidence=evidence)
+
+
+def _called(journal: Sequence[Call], named: str) -> Call:
+    """The call that is meant. Digits are a seq; where there is none such, they may be an id."""
+    from onward.model.call import find_call
+
+    if named.isascii() and named.isdigit():
+        try:
+            return find_call(journal, int(named))
+        except NotFound:
+            if not any(call.call_id == named for call in journal):
+                raise
+    return find_call(journal, named)
 
 
 def _row(call: Call) -> dict[str, Any]:

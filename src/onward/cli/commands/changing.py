@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,20 +18,27 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Begin a session that goes on from another.",
-    epilog=examples("onward fork @", "onward fork 0192 --node 40", "onward fork @ --detach"),
+    epilog=examples("onward fork @", "onward fork 0192 --node 40", "onward fork @ --detach --cwd ~/work/new-place"),
 )
 @session_argument
 @click.option("--detach", is_flag=True, help="Copy the events instead of referring to them.")
+@click.option(
+    "--cwd",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The directory that it works in; default: the one of SESSION.",
+)
 @point_options
 @common
-def fork(store: Store, session: str, detach: bool, point: Point, as_json: bool) -> None:
+def fork(store: Store, session: str, detach: bool, cwd: Path | None, point: Point, as_json: bool) -> None:
     """Begin a session that goes on from another, which stays as it is.
 
-    It inherits the events up to the last completed turn; --at and --node choose another point.
+    It inherits the events up to the last completed turn; --at and --node choose another point. With --cwd it goes on in
+    another directory: where a session was imported from another machine, or its directory was moved or removed.
     """
     with (
         reading(store, session) as parent,
-        parent.fork(at=point.at, node=point.node, branch=point.branch, detach=detach) as child,
+        parent.fork(at=point.at, node=point.node, branch=point.branch, detach=detach, cwd=cwd) as child,
     ):
         at = _cut(child.header.lineage, child.header.parent)
         answer = {"session": child.id, "parent": parent.id, "at": at, "inherited": at + 1}

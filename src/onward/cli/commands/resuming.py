@@ -172,7 +172,8 @@ def _command(answer: Recovery) -> str:
     saved = answer.checkpoint
     if answer.run is None or saved is None or saved.document.digests.get("graph") != graph_digest(GRAPH):
         return ""
-    return f": `onward run --session {answer.session}` (with --model, --tools and --approve as before)"
+    kept = answer.turn is not None and "options" in answer.turn.start.data
+    return f": `onward run --session {answer.session}`" + ("" if kept else " (with its options as before)")
 
 
 def _values(reason: Any) -> str:

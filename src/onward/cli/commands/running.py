@@ -12,6 +12,7 @@ import click
 from onward.cli import output
 from onward.cli.advice import ways_out
 from onward.cli.options import Point, check_text, common, examples, point_options
+from onward.cli.run_options import DEFAULTS, RunOptions, of_last_run
 from onward.errors import Blocked, Usage
 
 if TYPE_CHECKING:
@@ -48,17 +49,15 @@ INSTRUCTIONS = (
 @click.option(
     "--tools",
     metavar="TOOLS",
-    default="all",
-    help="all, read (only those that look), none, or names with commas between them.",
+    help="all (default), read (only those that look), none, or names with commas between them.",
 )
 @click.option(
     "--approve",
     type=click.Choice(["ask", "never", "all"]),
-    default="ask",
-    help="What becomes of calls that change something: ask you, refuse them, or allow them.",
+    help="What becomes of calls that change something: ask you (default), refuse them, or allow them.",
 )
-@click.option("--max-loops", type=click.IntRange(1), default=50, help="How often the model may be asked.")
-@click.option("--plan", is_flag=True, help="Have the model write a list of steps first.")
+@click.option("--max-loops", type=click.IntRange(1), help="How often the model may be asked; default: 50.")
+@click.option("--plan", is_flag=True, default=None, help="Have the model write a list of steps first.")
 @click.option("--json-events", is_flag=True, help="Print each event as a JSON line, and the outcome as the last one.")
 @point_options
 @common
@@ -66,20 +65,17 @@ def run(
     store: Store,
     text: str | None,
     session: str | None,
-    model: str | None,
-    tools: str,
-    approve: Any,
-    max_loops: int,
-    plan: bool,
     json_events: bool,
     point: Point,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Put TEXT to a model that has tools, and work on it until it is done. `-` reads TEXT from standard input.
 
     Everything is in the session before it happens: after a crash `onward run --session @` without TEXT goes on with
-    what was interrupted, and runs nothing again that may have had an effect. Give it --model, --tools, --approve and
-    --max-loops as before: with others it does not go on.
+    what was interrupted, and runs nothing again that may have had an effect. It goes on with the --model, --tools,
+    --approve, --max-loops and --plan that it began with; with others it does not go on. A new TEXT takes the model of
+    the session's last run where none is named, and nothing else of it.
 
     Ctrl-C ends the turn: nothing is left to go on with, and the next TEXT says what to do instead. Where nobody can be
     asked (no terminal, --json), a call that --approve ask would ask about ends the run as blocked.
@@ -95,10 +91,15 @@ def run(
         raise Usage("there is neither a TEXT nor a session to go on with", hint='onward run "What is in here?"')
     quiet = as_json or json_events
     terminal = Terminal(quiet=quiet, json_events=json_events)
-    agent = _agent(store, model, tools, approve, max_loops, plan, terminal)
+    given = RunOptions(**options)
+    before = RunOptions() if session is None else _before(store, session, point)
+    how = _how(given, before, going_on=text is None)
+    agent = _agent(store, how, terminal)
     with _opened(store, session, point) as opened:
+        if text is None and not quiet and given.over(before) != given:
+            output.hint(f"goes on as it began: {how.words()}")
         try:
-            ended = go(agent, opened, text, terminal)
+            ended = go(agent, opened, text, terminal, options=how.kept())
         except Blocked as error:
             error.hint = ways_out(opened.id, error.reasons)
             raise
@@ -111,27 +112,36 @@ def run(
     return EXIT.get(ended.reason, 1)
 
 
-def _agent(
-    store: Store, model: str | None, tools: str, approve: Any, max_loops: int, plan: bool, terminal: Any
-) -> Agent:
+def _before(store: Store, session: str, point: Point) -> RunOptions:
+    with store.open(store.find(session), write=False) as opened:
+        return of_last_run(point.of(opened))
+
+
+def _how(given: RunOptions, before: RunOptions, *, going_on: bool) -> RunOptions:
+    """The options that go: what is given; for a run that goes on what it began with; what is said elsewhere; ours."""
+    named = RunOptions(model=os.environ.get(MODEL) or None)
+    last = before if going_on else RunOptions()
+    return given.over(last).over(named).over(RunOptions(model=before.model)).over(DEFAULTS)
+
+
+def _agent(store: Store, how: RunOptions, terminal: Any) -> Agent:
     from onward.runtime.agent import Agent
     from onward.runtime.guards import Limits
     from onward.runtime.permissions import Permissions
 
-    named = model or os.environ.get(MODEL)
-    if not named:
+    if not how.model:
         raise Usage("no model is named", hint=f"--model openai:gpt-5, or set {MODEL}; docs/models.md lists the forms")
     free: frozenset[str] = frozenset({"todo", "note"})
     agent = Agent(
-        named,
+        how.model,
         instructions=INSTRUCTIONS,
-        permissions=Permissions(mode=approve, allowed=free),
+        permissions=Permissions(mode=how.approve or "ask", allowed=free),
         approver=terminal.approver,
         inquirer=terminal.inquirer,
-        limits=Limits(loops=max_loops),
-        plan=plan,
+        limits=Limits(loops=how.max_loops or 1),
+        plan=bool(how.plan),
     )
-    return agent.with_tools(_tools(tools, store, agent))
+    return agent.with_tools(_tools(how.tools or "", store, agent))
 
 
 def _tools(words: str, store: Store, agent: Agent) -> Toolset:
