@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import onward
-from builders import assistant, summary, user
+from builders import assistant, shared, summary, user
+from command_line import document, imported, pi_file
 from command_line import onward as run
 from onward import Draft, Image, Message, Reasoning, Session, Store, Text, ToolCall
-from onward.model.event import SurfaceOp
+from onward.errors import NotFound, Usage
+from onward.explain.explanation import Asked
+from onward.explain.forms import laid_out
+from onward.explain.pieces import Piece, shown
+from onward.explain.wanted import TextWanted
+from onward.model.event import Spawned, SurfaceOp
 
 NEEDLE = "use port 8080 for the proxy"
 
@@ -180,20 +189,11 @@ def fact(type_: str, data: Any, **fields: Any) -> Callable[[Session], None]:
 
 
 def cut_partial(s: Session) -> None:
-    with s.turn("go") as turn, turn.step() as step:
-        step.request(model=onward.Model("p", "m"))
-        s.append(
-            Draft(type="assistant/partial", data={"blocks": [{"type": "text", "text": "well, use po"}]}, about=s.leaf)
-        )
-        s.append(
-            Draft(
-                type="assistant/partial",
-                data={"blocks": [{"type": "text", "text": "rt 8080 for the pro"}]},
-                about=s.leaf,
-            )
-        )
-        s.append(Draft(type="assistant/partial", data={"blocks": [{"type": "text", "text": "xy"}]}, about=s.leaf))
-        step.reply("never mind")
+    s.user("go")
+    s.append(Draft(type="turn/start", data={}), Draft(type="step/start", data={}))
+    for piece in ("well, use po", "rt 8080 for the pro", "xy"):
+        s.append(Draft(type="assistant/partial", data={"blocks": [{"type": "text", "text": piece}]}, about=3))
+    s.append(Draft(type="step/end", data={}), Draft(type="turn/end", data={"reason": "aborted"}))
 
 
 def late(s: Session) -> None:
@@ -305,6 +305,7 @@ TABLE = [
          "never-seen", [2], SHOW.format(2)),
     Made("streamed text", fact("assistant/partial", {"blocks": [{"type": "text", "text": NEEDLE}]}, about=1),
          "never-seen", [2], SHOW.format(2)),
+    Made("streamed text that is cut", cut_partial, "never-seen", [6], SHOW.format(6), shown="xy"),
     Made("a late result", late, "never-seen", [4], SHOW.format(4)),
     Made("input that waits", queued, "never-seen", [2], SHOW.format(2)),
     Made("input that was taken back", taken_back, "never-seen", [2], SHOW.format(2)),
@@ -373,3 +374,305 @@ def strings(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for item in inner for text in strings(item)]
+
+
+# --- several sessions -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path, user="ann") as opened:
+        yield opened
+
+
+def test_a_fork_sees_what_it_inherited_and_compacts_it_for_itself(store: Store, tmp_path: Path):
+    with store.create(id="P", cwd="/w") as parent:
+        plain(parent)
+        with parent.fork(at=3, id="F") as child:
+            assert (found := child.why(NEEDLE)).stage == "visible"
+            assert [(place.session, place.seq) for place in found.events] == [("P", 2)]
+            leaf = child.summary("short", replace(1, 3), [(1, 3)])
+            found = child.why(NEEDLE)
+            assert (found.stage, [(place.session, place.seq) for place in found.events]) == (
+                "compaction",
+                [("P", 2), ("F", leaf.seq)],
+            )
+            assert found.fix is not None and NEEDLE in shown_by(tmp_path, found.fix)
+        assert parent.why(NEEDLE).stage == "visible"
+
+
+def test_what_a_parent_said_behind_the_fork_was_not_inherited(store: Store, tmp_path: Path):
+    with store.create(id="P", cwd="/w") as parent:
+        parent.user("hello")
+        parent.fork(at=1, id="F").close()
+        with store.open("F") as child:
+            child.fork(at=child.next_seq - 1, id="G").close()
+        parent.user(NEEDLE)
+        for name in ("F", "G"):
+            with store.open(name, write=False) as child:
+                found = child.why(NEEDLE)
+            assert (found.stage, found.fix) == ("branch", "onward show P --event 2")
+            assert [(place.session, place.seq) for place in found.events] == [("P", 2)]
+            assert NEEDLE in shown_by(tmp_path, found.fix)
+
+
+def test_what_a_sub_agent_said_its_starter_never_saw(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        session.user("look into it")
+        with (
+            store.create(id="A", spawned=Spawned("S", 1, 1)) as agent,
+            store.create(id="B", spawned=Spawned("A", 1, 2)) as deep,
+        ):
+            agent.user("a task")
+            deep.assistant(f"I think: {NEEDLE}")
+        found = session.why(NEEDLE)
+    assert (found.stage, [(place.session, place.seq) for place in found.events]) == ("never-seen", [("B", 1)])
+    assert found.fix == "onward show B --event 1" and NEEDLE in shown_by(tmp_path, found.fix)
+
+
+def test_other_sessions_of_the_project_are_named_and_nobody_elses(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session, Store(tmp_path, user="bob") as theirs:
+        session.user("hello")
+        for owner, name, cwd in ((store, "O", "/w"), (store, "far", "/elsewhere"), (theirs, "bobs", "/w")):
+            with owner.create(id=name, cwd=cwd, title=f"Of {name}") as other:
+                other.user(f"Please {NEEDLE}.")
+        with Store(tmp_path, user="ann", scope="user") as mine, mine.open("S", write=False) as session:
+            found = session.why(NEEDLE)
+    assert (found.stage, [place.session for place in found.events]) == ("stored", ["O"])
+    assert "O (Of O)" in found.explanation and found.total == 0
+    assert found.fix is not None and NEEDLE in shown_by(tmp_path, found.fix)
+
+
+def test_a_deleted_parent_or_sub_agent_says_nothing_and_stops_nothing(store: Store):
+    with store.create(id="P", cwd="/w") as parent:
+        parent.user("hello")
+        parent.fork(at=1, id="F").close()
+        parent.user(NEEDLE)
+    store.delete("P")
+    with store.open("F", write=False) as child:
+        assert child.why(NEEDLE).stage == "stored"
+
+
+# --- points, requests, budgets ----------------------------------------------------------------------------------------
+
+
+def test_what_came_behind_the_point_that_is_looked_at_is_said_to_be_later(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        compacted(session)
+        assert session.why(NEEDLE, at=3).stage == "visible"
+        found = session.why(NEEDLE, at=1)
+        assert (found.stage, found.fix) == ("stored", "onward show S --event 2") and "later" not in found.verdict
+        assert "#2 has it now" in found.explanation
+        assert session.why(NEEDLE, node=3).stage == "visible"
+        with pytest.raises(NotFound):
+            session.why(NEEDLE, branch="none")
+
+
+def test_the_path_that_was_asked_about_is_in_the_command_that_shows_a_result(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        pruned(session)
+        session.create_branch("read")
+        session.move("main", 1)
+        session.user("again")
+        found = session.why(NEEDLE, branch="read")
+        assert (found.stage, found.fix) == ("compaction", "onward tool-result S 3 --branch read")
+        assert NEEDLE in shown_by(tmp_path, found.fix)
+        assert session.why(NEEDLE).stage == "branch"
+
+
+def test_the_newest_request_is_said_to_have_had_it_or_not(store: Store):
+    with store.create(id="S", cwd="/w") as session:
+        requested(session)
+        header = next(event for event in session.events() if event.type == "request/header").seq
+        assert session.why(NEEDLE).request == Asked(header, True)
+        session.edit(2, None)
+        found = session.why(NEEDLE)
+        assert found.stage == "compaction" and f"#{header}, contained it" in found.explanation
+        session.user("a later word")
+        found = session.why("a later word")
+        assert found.request == Asked(header, False) and "came behind" in found.explanation
+
+
+def test_the_budget_that_the_answer_names_is_the_least_that_is_enough(store: Store):
+    with store.create(id="S", cwd="/w") as session:
+        budgeted(session)
+        found = session.why(NEEDLE)
+        assert found.fix is not None
+        words = shlex.split(found.fix)
+        needed = int(words[words.index("--budget") + 1])
+        assert session.why(NEEDLE, budget=needed).stage == "visible"
+        assert session.why(NEEDLE, budget=needed - 1).stage == "budget"
+        assert session.why(NEEDLE, budget=10**6).stage == "visible"
+
+
+@pytest.mark.parametrize(
+    "build", [compacted, pruned, edited_away, left_branch, viewed_away], ids=lambda one: one.__name__
+)
+def test_what_gives_it_back_to_the_model_does(store: Store, tmp_path: Path, build: Callable[[Session], None]):
+    with store.create(id="S", cwd="/w") as session:
+        build(session)
+        found = session.why(NEEDLE)
+    assert found.restore is not None and found.fix is not None
+    before = (tmp_path / "local" / "sessions").rglob("log.jsonl")
+    bytes_before = {path: path.read_bytes() for path in before}
+    shown_by(tmp_path, found.fix)
+    assert {path: path.read_bytes() for path in bytes_before} == bytes_before, "the fix only shows"
+    words = shlex.split(found.restore)[1:]
+    answer = document(tmp_path, *words)
+    assert document(tmp_path, "why", answer["session"], NEEDLE)["stage"] == "visible"
+
+
+# --- bounds and damage ------------------------------------------------------------------------------------------------
+
+
+def test_of_many_events_the_newest_are_named_and_all_are_counted(store: Store):
+    with store.create(id="S", cwd="/w") as session:
+        events = session.append(*(user(f"{number}: {NEEDLE}") for number in range(500)))
+        found = session.why(NEEDLE)
+    assert (found.total, len(found.events)) == (500, 20)
+    assert [place.seq for place in found.events] == [event.seq for event in events[:-21:-1]]
+
+
+def test_what_waits_in_the_inbox_is_not_in_the_log_yet(store: Store):
+    with store.create(id="S", cwd="/w") as session:
+        session.user("hello")
+        store.queue("S", NEEDLE)
+        with store.open("S", write=False) as reader:
+            found = reader.why(NEEDLE)
+    assert found.stage == "stored" and "inbox" in found.explanation
+
+
+def test_a_blob_that_is_missing_is_said_and_its_preview_is_looked_into(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        session.user("hello")
+        session.user(f"{NEEDLE} " + "x" * 20_000 + " only behind the preview")
+    (blob,) = [path for path in tmp_path.rglob("blobs/**/*") if path.is_file()]
+    blob.unlink()
+    with store.open("S", write=False) as session:
+        found = session.why(NEEDLE)
+        assert found.total == 1 and "blobs are missing" in found.explanation
+        found = session.why("only behind the preview")
+        assert found.stage == "stored" and "blobs are missing" in found.explanation
+
+
+def test_something_near_is_named_where_the_text_is_nowhere(store: Store):
+    with store.create(id="S", cwd="/w") as session:
+        session.user("The proxy listens on port 9090.")
+        session.user("Nothing of that kind.")
+        found = session.why("the proxy listens behind a port of its own choice")
+    assert (found.stage, [place.seq for place in found.events], found.fix) == ("stored", [1], None)
+    assert "Nearest to it: #1." in found.explanation
+
+
+WORDS = st.text(st.sampled_from("aBß é\u0301ſﬁＫ中文 \\n\"'’-_1.\u200b"), min_size=1, max_size=8)
+
+
+@settings(max_examples=60)
+@given(WORDS, WORDS, WORDS)
+def test_a_line_that_holds_a_text_is_never_passed_over(before: str, wanted: str, behind: str):
+    try:
+        looked = TextWanted(wanted)
+    except Usage:
+        return  # only what nobody sees
+    for text in (before + wanted + behind, before + wanted.swapcase() + behind, before + json.dumps(wanted) + behind):
+        raw = msgspec.json.encode({"seq": 1, "data": {"text": text}})
+        if looked.in_piece(Piece("said", text)) is not None:
+            assert looked.may_fit(raw) and looked.may_fit(b"{}\n" + raw)
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def test_the_command_says_it_to_people_and_its_commands_know_the_home(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        compacted(session)
+    answer = run(tmp_path, "why", "S", NEEDLE)
+    assert answer.code == 0 and answer.out.startswith("compaction: It was compacted: #4 stands for it now.\n")
+    assert "still mentions 'proxy'" in answer.out and f"onward --home {tmp_path} show S --event 2" in answer.out
+    found = document(tmp_path, "why", "S", NEEDLE)
+    assert list(found)[:7] == ["session", "query", "stage", "verdict", "explanation", "events", "fix"]
+    assert NEEDLE in shown_by(tmp_path, found["fix"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("S", "not said by anybody"), 0),
+        (("S", "--event", "77"), 0),
+        (("none", "x"), 3),
+        (("S",), 2),
+        (("S", " "), 2),
+        (("S", "\u200b"), 2),
+        (("S", "x", "--event", "1"), 2),
+        (("S", "x", "--budget", "0"), 2),
+        (("S", "x", "--at", "77"), 3),
+        (("S", "x", "--branch", "none"), 3),
+    ],
+)
+def test_a_text_that_is_nowhere_is_an_answer_and_bad_words_are_not(
+    store: Store, tmp_path: Path, words: tuple[str, ...], code: int
+):
+    with store.create(id="S", cwd="/w") as session:
+        plain(session)
+    assert run(tmp_path, "why", *words).code == code
+
+
+def test_a_damaged_line_is_corrupt_and_no_answer(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        plain(session)
+    (log,) = tmp_path.rglob("log.jsonl")
+    log.write_bytes(log.read_bytes().replace(b"8080", b"8081"))
+    assert run(tmp_path, "why", "S", "port 8081").code == 4
+
+
+# --- imported sessions ------------------------------------------------------------------------------------------------
+
+
+def test_an_imported_compaction_is_explained(tmp_path: Path):
+    session = imported(tmp_path / "home", pi_file(tmp_path))
+    with Store(tmp_path / "home") as store, store.open(session, write=False) as opened:
+        gone = [seq for seq in opened.path.marked(opened.state.surfaces.carries) if seq not in opened.surface]
+        texts = {seq: piece.text for seq in gone for piece in shown(opened.event(seq)) if piece.kind == "said"}
+        for text in texts.values():
+            found = opened.why(text)
+            assert found.stage == "compaction" and found.fix is not None
+            assert text in shown_by(tmp_path / "home", found.fix)
+    assert texts
+
+
+REAL = ["codex/redacted-many-shapes.jsonl", "claude-code/redacted-2.1.jsonl",
+        "dsh/v3/headless-agent--compaction-recovery--session.jsonl"]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", REAL)
+def test_what_real_compactions_took_is_explained_and_shown_again(source: str, tmp_path: Path):
+    path = shared("sessions", *source.split("/"))
+    with Store(tmp_path) as store, store.open(onward.import_file(store, path).session, write=False) as session:
+        assert taken_and_shown(session, tmp_path) >= 1
+
+
+def test_what_a_compaction_takes_of_a_real_session_is_explained_and_shown_again(tmp_path: Path):
+    path = shared("sessions", "pi", "large-session.jsonl")
+    with Store(tmp_path) as store, store.open(onward.import_file(store, path).session) as session:
+        old = session.surface[:-40]
+        session.summary("Much was done.", replace(old[0], old[-1]), [(old[0], old[-1])])
+        assert taken_and_shown(session, tmp_path, every=100) >= 3
+
+
+def taken_and_shown(session: Session, home: Path, every: int = 1) -> int:
+    """Ask for a piece of each text that is off the surface and nowhere on it; how many there were."""
+    surface = session.surface
+    visible = "\n".join(piece.text for event in session.read(surface) for piece in shown(event))
+    asked = 0
+    gone = [seq for seq in session.path.marked(session.state.surfaces.carries) if seq not in surface]
+    for seq in gone[::every]:
+        for piece in shown(session.event(seq))[:1]:
+            text = " ".join(piece.text[len(piece.text) // 3 :][:60].split())
+            if len(text) < 25 or laid_out(text) in laid_out(visible):
+                continue
+            found = session.why(text)
+            assert (found.stage, found.match) == ("compaction", "as given"), (seq, found.stage)
+            assert found.fix is not None and found.events[1].stage is None, "what took it is named behind it"
+            assert laid_out(text) in laid_out(shown_by(home, found.fix).replace("␀", ""))
+            asked += 1
+    return asked

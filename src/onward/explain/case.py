@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from onward.errors import Corrupt
+from onward.errors import BlobMissing, Corrupt
 from onward.explain.explanation import Asked, Place, Stage
 from onward.explain.kin import Kin
 from onward.explain.scan import Found, Occurrence
@@ -94,8 +94,11 @@ class Case:
     # --- what the stages need ------------------------------------------------------------------------------------
 
     def event(self, seq: int) -> Event:
-        """An event of the log."""
-        return self.standing.view.event(seq)
+        """An event of the log; of one whose blob is missing what its line has."""
+        try:
+            return self.standing.view.event(seq)
+        except BlobMissing:
+            return self.standing.view.log.chain.stored(seq)
 
     @cached_property
     def request(self) -> Asked | None:

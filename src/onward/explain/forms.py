@@ -27,9 +27,9 @@ ROUNDS = 3
 """How deep escapes are undone: JSON in a string in JSON."""
 
 
-def unescaped(text: str) -> str:
+def unescaped(text: str, rounds: int = ROUNDS) -> str:
     r"""Text without JSON's escapes: `\n` is a space, `\"` a quote, `\u00e9` a letter. Both sides are put so."""
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         if "\\" not in text:
             break
         text = _ESCAPE.sub(_meaning, text)

@@ -111,7 +111,7 @@ def _opened(shelf: Shelf, session: str, unread: list[str]) -> View | None:
 
 def _in(view: View, wanted: Wanted, first: int, unread: list[str]) -> list[Occurrence]:
     try:
-        return scan_elsewhere(view.log.chain.lines(first), view.log.chain, wanted).all
+        return scan_elsewhere(view.log.chain, first, wanted).all
     except OnwardError as error:
         unread.append(str(error))
         return []

@@ -47,7 +47,7 @@ def words_of(text: str) -> list[_Word]:
 
 
 class NearText:
-    """Looks for something like a text. Of `Wanted`, for lines in which the text itself is not."""
+    """Looks for something like a text, in lines in which the text itself is not."""
 
     def __init__(self, exact: TextWanted) -> None:
         self.query = exact.query
@@ -58,9 +58,10 @@ class NearText:
         parts = sorted({*self._set, *self._halves}, key=len, reverse=True)
         self._parts = [(part.encode(), len(part)) for part in parts if len(part) > 2][:24]
 
-    def may_fit(self, raw: bytes) -> bool:
-        """Whether a line may hold something like it."""
-        return b'blob"' in raw or self.weight(raw) > 0 or not self._parts
+    @property
+    def weighs(self) -> bool:
+        """Whether the text has words by which lines can be told apart."""
+        return bool(self._parts)
 
     def weight(self, raw: bytes) -> int:
         """How many letters of the words and their halves a line has."""

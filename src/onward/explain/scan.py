@@ -7,10 +7,11 @@ cuts long results. A line is decoded only when its bytes may hold what is looked
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
 from onward.errors import BlobMissing
@@ -18,8 +19,7 @@ from onward.explain.near import NearText
 from onward.explain.pieces import Kind, Piece
 from onward.explain.standing import Place, Standing
 from onward.explain.wanted import Hit, TextWanted, Wanted
-from onward.log.chain import Chain, decode
-from onward.log.protocol import Line
+from onward.log.chain import Block, Chain, decode
 from onward.model.event import Event
 from onward.model.partial import assemble
 
@@ -32,6 +32,10 @@ CANDIDATES = 24
 STREAMED = 10_000
 """Streamed pieces of one reply that are put together at the most."""
 
+PORTION = 256
+"""Lines that are looked at together first."""
+
+_REPLY = b'"type":"assistant/message"'
 _HEADER = b'"type":"request/header"'
 _PARTIAL = b'"type":"assistant/partial"'
 
@@ -105,62 +109,82 @@ def scan(standing: Standing, wanted: Wanted) -> Found:
     """All events of a view's log that hold what is looked for.
 
     Raises:
-        Corrupt: a line that is not what it should be.
+        Corrupt: a line that is looked at is not what it should be.
     """
     found = Found()
-    chain, path, end = standing.view.log.chain, standing.path, standing.end
-    for session, line in chain.lines(0, end):
-        raw = line.raw
-        if _HEADER in raw and line.seq in path:
-            found.request = line.seq
-        if wanted.may_fit(raw):
-            _look(found, chain, session, line, wanted, standing)
+    chain = standing.view.log.chain
+    for block in _portions(chain, 0, standing.end):
+        whole = b"\n".join(block.lines)
+        if _HEADER in whole:
+            found.request = _newest_request(block, standing) or found.request
+        if wanted.may_fit(whole):
+            _look_into(found, chain, block, wanted, standing)
     return found
 
 
-def scan_elsewhere(lines: Iterable[tuple[str, Line]], chain: Chain, wanted: Wanted) -> Found:
-    """The same for lines that no path of the view's log has."""
+def scan_elsewhere(chain: Chain, first: int, wanted: Wanted) -> Found:
+    """The same for the lines from `first` on, which no path of the view's log has."""
     found = Found()
-    for session, line in lines:
-        if wanted.may_fit(line.raw):
-            _look(found, chain, session, line, wanted, None)
+    for block in _portions(chain, first, None):
+        if wanted.may_fit(b"\n".join(block.lines)):
+            _look_into(found, chain, block, wanted, None)
     return found
 
 
 def scan_near(standing: Standing, exact: TextWanted) -> tuple[Found, list[Occurrence]]:
     """What is something like a text, for a log in which it is not: found, and the nearest candidates.
 
-    Streamed pieces of replies that were not finished are put together, for a text may be cut between two of them.
+    Streamed pieces of a reply that was not finished are put together, for a text may be cut between two of them.
     """
     found, near = Found(), NearText(exact)
-    chain, path, end = standing.view.log.chain, standing.path, standing.end
-    heaviest: list[tuple[int, int, str, bytes]] = []
-    streamed: list[Event] = []
-    for session, line in chain.lines(0, end):
-        raw = line.raw
-        if _HEADER in raw and line.seq in path:
-            found.request = line.seq
-        found.pictures = found.pictures or b'"type":"image"' in raw or b'"type":"file"' in raw
-        if _PARTIAL in raw:
-            event = decode(raw, session, line.seq)
-            if streamed and (event.about != streamed[-1].about or len(streamed) == STREAMED):
-                _together(found, streamed, session, exact)
-                streamed = []
-            streamed.append(event)
-        elif near.may_fit(raw):
-            if b'blob"' in raw:
-                _look(found, chain, session, line, near, standing)
+    chain, is_node = standing.view.log.chain, standing.view.state.tree.is_node
+    heaviest: list[tuple[int, int, Block]] = []
+    streamed: list[tuple[str, int, bytes]] = []
+    for block in _portions(chain, 0, standing.end):
+        whole = b"\n".join(block.lines)
+        if _HEADER in whole:
+            found.request = _newest_request(block, standing) or found.request
+        found.pictures = found.pictures or b'"type":"image"' in whole or b'"type":"file"' in whole
+        for seq, raw in enumerate(block.lines, block.first):
+            if _PARTIAL in raw:
+                streamed.append((block.session, seq, raw))
+                if len(streamed) == STREAMED:
+                    _together(found, streamed, exact, near)
+                    streamed = []
                 continue
-            weighed = (near.weight(raw), line.seq, session, raw)
-            if len(heaviest) < CANDIDATES:
-                heapq.heappush(heaviest, weighed)
-            else:
-                heapq.heappushpop(heaviest, weighed)
+            if streamed and is_node[seq]:
+                if _REPLY not in raw:  # a reply that came has the text itself
+                    _together(found, streamed, exact, near)
+                streamed = []
+            if b'blob"' in raw:
+                _look(found, chain, block, seq, near, standing)
+            elif (weight := near.weight(raw)) or not near.weighs:
+                if len(heaviest) == CANDIDATES and (weight, seq) < heaviest[0][:2]:
+                    continue
+                weighed = (weight, seq, block.alone(seq))
+                if len(heaviest) < CANDIDATES:
+                    heapq.heappush(heaviest, weighed)
+                else:
+                    heapq.heapreplace(heaviest, weighed)
     if streamed:
-        _together(found, streamed, chain.owner(streamed[-1].seq).session, exact)
-    for _, seq, session, raw in heaviest:
-        _look(found, chain, session, Line(seq, 0, raw), near, standing)
+        _together(found, streamed, exact, near)
+    for _, seq, block in heaviest:
+        _look(found, chain, block, seq, near, standing)
     return _weighed(found, near)
+
+
+def _portions(chain: Chain, start: int, stop: int | None) -> Iterator[Block]:
+    """The lines in portions, small enough that one that cannot hold a text is passed over at once."""
+    for block in chain.blocks(start, stop):
+        yield from block.portions(PORTION)
+
+
+def _newest_request(block: Block, standing: Standing) -> int | None:
+    """The newest request/header among some lines, if it is on the path."""
+    for at in reversed(range(len(block.lines))):
+        if _HEADER in block.lines[at] and block.first + at in standing.path:
+            return block.first + at
+    return None
 
 
 def _weighed(found: Found, near: NearText) -> tuple[Found, list[Occurrence]]:
@@ -175,26 +199,38 @@ def _weighed(found: Found, near: NearText) -> tuple[Found, list[Occurrence]]:
     return counts, sorted(candidates, key=lambda one: (one.tier, -one.score, -one.seq))[:3]
 
 
+def _look_into(found: Found, chain: Chain, block: Block, wanted: Wanted, standing: Standing | None) -> None:
+    for seq, raw in enumerate(block.lines, block.first):
+        if wanted.may_fit(raw):
+            _look(found, chain, block, seq, wanted, standing)
+
+
 def _look(
-    found: Found, chain: Chain, session: str, line: Line, wanted: Wanted | NearText, standing: Standing | None
+    found: Found, chain: Chain, block: Block, seq: int, wanted: Wanted | NearText, standing: Standing | None
 ) -> None:
+    """Look into one event; where its blob is missing, into what the line itself has of it."""
     try:
-        event = chain.restored(line.raw, session, line.seq)
+        event = chain.taken(block, seq)
     except BlobMissing:
-        found.unread.append(line.seq)
-        event = decode(line.raw, session, line.seq)
+        found.unread.append(seq)
+        # Without its blob it is no message; its preview may still have the text.
+        event = msgspec.structs.replace(chain.taken(block, seq, stored=True), surface=UNSET)
     hit = wanted.find(event)
     if hit is not None:
-        found.add(_occurrence(event, session, hit, "elsewhere" if standing is None else standing.place(event)))
+        place: Place = "elsewhere" if standing is None else standing.place(event)
+        found.add(_occurrence(event, block.session, hit, place))
 
 
-def _together(found: Found, streamed: list[Event], session: str, exact: TextWanted) -> None:
+def _together(found: Found, streamed: list[tuple[str, int, bytes]], exact: TextWanted, near: NearText) -> None:
     """Look for the text in what consecutive streamed pieces make up."""
-    blocks = assemble(piece for event in streamed for piece in _blocks(event))
+    session = streamed[-1][0]
+    events = [decode(raw, owner, each) for owner, each, raw in streamed]
+    blocks = assemble(piece for event in events for piece in _blocks(event))
     for text in _texts(blocks):
-        hit = exact.in_piece(Piece("mentioned", text))
+        piece = Piece("mentioned", text)
+        hit = exact.in_piece(piece) or near.in_piece(piece)
         if hit is not None:
-            found.add(_occurrence(streamed[-1], session, hit, "beside"))
+            found.add(_occurrence(events[-1], session, hit, "beside"))
             return
 
 

@@ -198,9 +198,12 @@ def never_seen(case: Case) -> Verdict | None:
         )
     index = case.standing.index(one.seq, one.part, case.budget) if one.place == "on" else None
     verdict, why = how_mentioned(case.standing.view, one, case.event(one.seq), index)
-    fix = _show(case, one.seq)
-    if one.kind == "mentioned" and one.on_surface:
-        fix += " --json"  # people are shown what the model is; this stands beside it
+    fix: str | None = _show(case, one.seq)
+    if one.seq in case.found.unread:
+        fix = None
+        why.append("No command shows it whole.")
+    elif one.kind == "mentioned" and one.on_surface:
+        fix = f"{fix} --json"  # people are shown what the model is; this stands beside it
     return Verdict(verdict, why, fix=fix)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from onward.errors import Usage
-from onward.explain.forms import TOKEN, anchors, bare, folded, laid_out, unescaped
+from onward.explain.forms import ROUNDS, TOKEN, anchors, bare, folded, laid_out, unescaped
 from onward.explain.pieces import KINDS, Piece, pieces
 from onward.log.terms import encodable, snippet
 from onward.model.event import Event, SurfaceOp
@@ -20,6 +20,10 @@ EXACT, CASE, GAPS, NEAR = range(4)
 """How well something fits: as given (but for layout), but for case, its words in order with others between, nearly."""
 
 HOW = ("as given", "but for case", "with other words between", "nearly")
+
+
+_LETTER = re.compile(rb"\\u(?!00[0-7])[0-9a-fA-F]{4}")
+"""An escape of a character that is not ASCII."""
 
 
 class Hit(NamedTuple):
@@ -53,7 +57,7 @@ class Wanted(Protocol):
     query: str
 
     def may_fit(self, raw: bytes) -> bool:
-        """Whether a line may hold it: cheap, and never wrongly no. A line with blobs may hold anything."""
+        """Whether one of some lines may hold it: cheap, never wrongly no. A line with blobs may hold anything."""
         ...
 
     def find(self, event: Event) -> Hit | None:
@@ -82,13 +86,16 @@ class TextWanted:
         """See `Wanted`."""
         if b'blob"' in raw:
             return True
+        escaped = _LETTER.search(raw) is not None
         if raw.isascii():
-            if not self._ascii:
-                return b"\\u" in raw
             low = raw.lower()
-            return all(word in low for word in self._bytes)
-        text = bare(raw.decode("utf-8", "replace"))
-        return all(word in text for word in self._words) or (not self._ascii and "\\u" in text)
+            if self._ascii and all(word in low for word in self._bytes):
+                return True
+            if not escaped:
+                return False
+        text = raw.decode("utf-8", "replace")
+        text = bare(unescaped(text, ROUNDS + 1) if escaped else text)
+        return all(word in text for word in self._words)
 
     def find(self, event: Event) -> Hit | None:
         """See `Wanted`."""
@@ -132,11 +139,11 @@ class EventWanted:
     def __init__(self, seq: int, query: str | None = None) -> None:
         self.seq = seq
         self.query = f"#{seq}" if query is None else query
-        self._begin = b'{"seq":%d,' % seq
+        self._begin = b'"seq":%d' % seq
 
     def may_fit(self, raw: bytes) -> bool:
         """See `Wanted`."""
-        return raw.startswith(self._begin) or not raw.startswith(b'{"seq":')
+        return self._begin in raw
 
     def find(self, event: Event) -> Hit | None:
         """See `Wanted`."""

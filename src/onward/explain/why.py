@@ -68,7 +68,7 @@ def _look_further(case: Case, shelf: Shelf) -> None:
     standing, wanted = case.standing, case.wanted
     chain = standing.view.log.chain
     if standing.end < standing.view.log.state.next_seq:
-        case.later = scan_elsewhere(chain.lines(standing.end), chain, wanted).all
+        case.later = scan_elsewhere(chain, standing.end, wanted).all
     if case.later or isinstance(wanted, EventWanted):
         return
     case.kin = kin(standing.view, wanted, shelf)

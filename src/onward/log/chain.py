@@ -10,6 +10,7 @@ import msgspec
 
 from onward.errors import BlobMissing, Corrupt, NotFound, NotLossless, Refused
 from onward.log.backend import Backend
+from onward.log.lines import check, hash_of
 from onward.log.protocol import Line, LogReader
 from onward.model.event import Cut, Event, decode_event
 from onward.model.lossless import needs_restore, restore
@@ -27,6 +28,27 @@ class Link(NamedTuple):
     reader: LogReader
     first: int
     stop: int | None
+
+
+class Block(NamedTuple):
+    """Lines that follow each other: whose file has them, the seq of the first, the hash of the line before that."""
+
+    session: str
+    first: int
+    previous: bytes
+    lines: list[bytes]
+
+    def alone(self, seq: int) -> Block:
+        """One of the lines by itself."""
+        at = seq - self.first
+        previous = hash_of(self.lines[at - 1]) if at else self.previous
+        return Block(self.session, seq, previous, self.lines[at : at + 1])
+
+    def portions(self, size: int) -> Iterator[Block]:
+        """The same lines in smaller blocks."""
+        for at in range(0, len(self.lines), size):
+            previous = hash_of(self.lines[at - 1]) if at else self.previous
+            yield Block(self.session, self.first + at, previous, self.lines[at : at + size])
 
 
 class Chain:
@@ -64,7 +86,7 @@ class Chain:
     def event(self, seq: int) -> Event:
         """An event with its data as it was handed in. Raises NotFound, Corrupt or BlobMissing."""
         link = self.owner(seq)
-        return self.restored(link.reader.line(seq), link.session, seq)
+        return self._restored(link.reader.line(seq), link.session, seq)
 
     def hash(self, seq: int) -> str:
         """The hash of an event's line. Raises NotFound or Corrupt."""
@@ -72,7 +94,7 @@ class Chain:
 
     def own_event(self, line: Line) -> Event:
         """The event of an own line that is at hand, as `event` gives it. Raises Corrupt or BlobMissing."""
-        return self.restored(line.raw, self.session, line.seq)
+        return self._restored(line.raw, self.session, line.seq)
 
     def events(self, start: int = 0, stop: int | None = None, *, stored: bool = False) -> Iterator[Event]:
         """Events start <= seq < stop, in order. `stored` leaves blobs where they are."""
@@ -80,7 +102,7 @@ class Chain:
             if stored:
                 yield decode(line.raw, session, line.seq)
             else:
-                yield self.restored(line.raw, session, line.seq)
+                yield self._restored(line.raw, session, line.seq)
 
     def lines(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[str, Line]]:
         """Lines start <= seq < stop, in order, each with the session whose file holds it."""
@@ -92,6 +114,31 @@ class Chain:
             for line in link.reader.lines(first, last):
                 yield link.session, line
 
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Raw lines start <= seq < stop in big lists, counted and not verified: `taken` verifies those of interest."""
+        for link in self.links:
+            first = max(start, link.first)
+            last = link.stop if stop is None else stop if link.stop is None else min(stop, link.stop)
+            if last is not None and first >= last:
+                continue
+            before = link.reader.header.hash if first == link.reader.first_seq else self.hash(first - 1)
+            previous = before.encode()
+            for seq, _, lines in link.reader.scan(first, last):
+                yield Block(link.session, seq, previous, lines)
+                previous = hash_of(lines[-1])
+
+    def taken(self, block: Block, seq: int, *, stored: bool = False) -> Event:
+        """The event of a line of a block, verified. `stored` leaves blobs where they are.
+
+        Raises Corrupt or BlobMissing.
+        """
+        at = seq - block.first
+        raw = block.lines[at]
+        wrong = check(raw, hash_of(block.lines[at - 1]) if at else block.previous, seq)
+        if wrong is not None:
+            raise Corrupt(wrong, session=block.session, seq=seq)
+        return decode(raw, block.session, seq) if stored else self._restored(raw, block.session, seq)
+
     def read(self, seqs: Iterable[int]) -> dict[int, Event]:
         """Some events by seq. Raises NotFound, Corrupt or BlobMissing."""
         wanted = sorted(set(seqs))
@@ -100,7 +147,7 @@ class Chain:
             stop = self._firsts[at + 1] if at + 1 < len(self.links) else None
             mine = [seq for seq in wanted if seq >= link.first and (stop is None or seq < stop)]
             for line in link.reader.read_many(mine):
-                out[line.seq] = self.restored(line.raw, link.session, line.seq)
+                out[line.seq] = self._restored(line.raw, link.session, line.seq)
         if len(out) != len(wanted):
             missing = next(seq for seq in wanted if seq not in out)
             raise NotFound(f"there is no event {missing}", session=self.session)
@@ -121,8 +168,7 @@ class Chain:
         for link in self.links[:-1]:
             link.reader.close()
 
-    def restored(self, raw: bytes, session: str, seq: int) -> Event:
-        """The event of a line that is at hand, with its data as it was handed in. Raises Corrupt or BlobMissing."""
+    def _restored(self, raw: bytes, session: str, seq: int) -> Event:
         event = decode(raw, session, seq)
         if not needs_restore(raw):
             return event
