@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import onward
 from builders import assistant, shared, summary, user
 from command_line import document, imported, pi_file
 from command_line import onward as run
-from onward import Draft, Image, Message, Reasoning, Session, Store, Text, ToolCall
+from onward import AsyncStore, Draft, Image, Message, Reasoning, Session, Store, Text, ToolCall
 from onward.errors import NotFound, Usage
 from onward.explain.explanation import Asked
 from onward.explain.forms import laid_out
@@ -567,7 +568,7 @@ def test_something_near_is_named_where_the_text_is_nowhere(store: Store):
 WORDS = st.text(st.sampled_from("aBß é\u0301ſﬁＫ中文 \\n\"'’-_1.\u200b"), min_size=1, max_size=8)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(WORDS, WORDS, WORDS)
 def test_a_line_that_holds_a_text_is_never_passed_over(before: str, wanted: str, behind: str):
     try:
@@ -615,6 +616,37 @@ def test_a_text_that_is_nowhere_is_an_answer_and_bad_words_are_not(
     with store.create(id="S", cwd="/w") as session:
         plain(session)
     assert run(tmp_path, "why", *words).code == code
+
+
+def test_one_event_is_shown_whole_wherever_it_is(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        left_branch(session)
+        session.append(Draft(type="custom", data={"kind": "k", "data": {"n": [1, 2]}}))
+        session.assistant(Message("assistant", [Reasoning("hm"), ToolCall("c", "read", {"path": "a\nb"})]))
+    shown_to_people = {seq: run(tmp_path, "show", "S", "--event", seq).out for seq in (3, 5, 6)}
+    assert NEEDLE in shown_to_people[3] and "no longer" in shown_to_people[3]
+    assert '"n":[1,2]' in shown_to_people[5]
+    assert "reasoning: hm" in shown_to_people[6] and "a\nb" in shown_to_people[6]
+    (entry,) = document(tmp_path, "show", "S", "--event", 5)["entries"]
+    assert (entry["type"], entry["state"], entry["data"]["data"]) == ("custom", "log-only", {"n": [1, 2]})
+    assert run(tmp_path, "show", "S", "--event", 70).code == 3
+
+
+def test_lines_of_a_source_that_are_no_events_are_said_not_to_be_looked_at(tmp_path: Path):
+    path = pi_file(tmp_path)
+    path.write_bytes(path.read_bytes() + b'{"type":"message", broken ' + NEEDLE.encode() + b"\n")
+    with Store(tmp_path / "home") as store, store.open(onward.import_file(store, path).session, write=False) as session:
+        found = session.why(NEEDLE)
+    assert found.stage == "stored" and "1 lines of the source" in found.explanation
+
+
+def test_asking_works_on_an_event_loop(tmp_path: Path):
+    async def ask() -> str:
+        async with AsyncStore(Store(tmp_path)) as store, await store.create(id="S", cwd="/w") as session:
+            await session.append(user(NEEDLE))
+            return (await session.why(NEEDLE)).stage
+
+    assert asyncio.run(ask()) == "visible"
 
 
 def test_a_damaged_line_is_corrupt_and_no_answer(store: Store, tmp_path: Path):

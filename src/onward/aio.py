@@ -22,6 +22,7 @@ from onward.store import Store
 
 if TYPE_CHECKING:
     from onward.context.model import ModelClient
+    from onward.explain.explanation import Explanation
     from onward.model.checkpoint import Bindings
     from onward.running.aio import AsyncTurn
     from onward.running.queue import QueuedInput, Target
@@ -165,6 +166,10 @@ class AsyncSession:
             source = await through(lambda: leaving(node, left=left, instructions=instructions))
             summary = await summarise(client, source, window=window, timeout=timeout)
         return await through(lambda: self.sync_session.summarise_branch(node, summary=summary, **where))
+
+    async def why(self, text: str | None = None, **which: Any) -> Explanation:
+        """See `Session.why`."""
+        return await through(lambda: self.sync_session.why(text, **which))
 
     async def fork(self, **fields: Any) -> AsyncSession:
         """See `Session.fork`."""

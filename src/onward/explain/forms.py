@@ -66,18 +66,20 @@ def folded(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Text in which the words of any text laid out and folded stand as they are, but for escapes."""
-    return folded(text.translate(_QUOTES))
+    """Text in which the anchors of any text that is in it stand. Taken apart: what follows a letter may join it."""
+    apart = unicodedata.normalize("NFKD", text.translate(_QUOTES).casefold())
+    return unicodedata.normalize("NFKD", apart.casefold())
 
 
 def anchors(text: str) -> list[str]:
-    """What a text that equals this one has in it, unescaped, laid out as it may be: words, longest first.
+    """What a text that has this one in it has in it, unescaped and `bare`: words, longest first.
 
     Of scripts that may be broken anywhere single characters.
 
     Args:
         text: laid out and folded.
     """
+    text = bare(text)
     words = {word for word in re.findall("[a-z0-9]+", text) if len(word) > 1}
     if not words:
         words = {part for part in _PARTS.findall(text) if not part.isascii()}

@@ -16,7 +16,7 @@ _TYPES = {
     "tool/approval": "in a question whether a call may run",
     "tool/reconciled": "in what settled the outcome of a call",
     "assistant/attempt": "in a model request that gave no message",
-    "assistant/partial": "in streamed text of a reply that was not finished",
+    "assistant/partial": "in pieces of a reply as it was streamed",
     "request/header": "in the settings or tools of a request, beside its messages",
     "compaction/start": "in the beginning of a compaction",
     "compaction/end": "in the end of a compaction",

@@ -62,6 +62,9 @@ def stored(case: Case) -> Verdict | None:
         fix = fix or command("show", other.row.session, "--event", match.seq)
     if case.found.pictures:
         why.append("What its pictures and files show was not looked at.")
+    facts = case.standing.view.state.facts
+    if opaque := sum(len(seqs) for name, seqs in facts.items() if name.endswith(".opaque")):
+        why.append(f"{opaque} lines of the source are no events here, only bytes; they were not looked at.")
     if fix is None:
         why.append("There is no command that could bring it back.")
     return Verdict("It is not in the log.", why, named, fix)

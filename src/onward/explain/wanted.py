@@ -9,9 +9,10 @@ import msgspec
 
 from onward.errors import Usage
 from onward.explain.forms import ROUNDS, TOKEN, anchors, bare, folded, laid_out, unescaped
-from onward.explain.pieces import KINDS, Piece, pieces
+from onward.explain.pieces import KINDS, Piece, as_json, pieces
 from onward.log.terms import encodable, snippet
 from onward.model.event import Event, SurfaceOp
+from onward.model.transcript import text_of
 
 ANCHORS = 8
 """Words of a text that a line must hold before it is decoded."""
@@ -149,7 +150,7 @@ class EventWanted:
         """See `Wanted`."""
         if event.seq != self.seq:
             return None
-        return Hit(EXACT, next(pieces(event), Piece("mentioned", "")), 0)
+        return Hit(EXACT, _first(event), 0)
 
 
 class CallWanted:
@@ -174,7 +175,7 @@ class CallWanted:
         if isinstance(event.surface, SurfaceOp) and event.type == "tool/result":
             return None  # what stands for a result is not what the call gave back
         if data.get("call_id") == self.call_id:
-            return Hit(EXACT, next(pieces(event), Piece("mentioned", "")), 0)
+            return Hit(EXACT, _first(event), 0)
         message = data.get("message")
         blocks = message.get("blocks") if isinstance(message, dict) else None
         for block in blocks if isinstance(blocks, list) else ():
@@ -182,6 +183,14 @@ class CallWanted:
                 asked = f"{block.get('name', '?')} {msgspec.json.encode(block.get('arguments')).decode()}"
                 return Hit(EXACT, Piece("asked", asked, 0), 0)
         return None
+
+
+def _first(event: Event) -> Piece:
+    """What an event says first to a model; of one that says nothing, what it says to people."""
+    first = next(pieces(event), None)
+    if first is not None and first.kind != "mentioned":
+        return first
+    return Piece("mentioned", text_of(event) or as_json(event.data))
 
 
 def _rank(hit: Hit) -> tuple[int, int]:
