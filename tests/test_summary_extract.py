@@ -147,13 +147,15 @@ def test_a_summary_among_the_events_is_merged_and_its_lines_keep_what_they_cite(
     ]
     assert section(twice, "Files modified") == [((1,), "a.py"), ((5,), "b.py")]
     assert twice.modified_files == ("a.py", "b.py")
+    assert "The last request was being worked on." in once.text
+    assert section(twice, "Progress: In Progress") == [((4, 5), "The last request was being worked on.")]
 
 
 def test_another_programs_summary_is_taken_by_its_headings_and_cited_as_a_whole() -> None:
     theirs = (
         "## Goal\nPort the theme\n\n## Constraints & Preferences\n- no console logs\n\n"
         "## Progress\n### Done\n- [x] dark\n"
-        "### In Progress\n- [ ] light\n\n## Next Steps\n1. release\n\n<read-files>\na.ts\n</read-files>\n"
+        "### In Progress\n- [ ] light\n\n## Next Steps\n1. release\n2. rest\n\n<read-files>\na.ts\n</read-files>\n"
         "<modified-files>\nb.ts\nc.ts\n</modified-files>"
     )
     found = extract(source_of([event_of(summary(theirs, replace(0, 4), [(0, 4)]), 5), event_of(assistant(LONG), 6)]))
@@ -161,7 +163,7 @@ def test_another_programs_summary_is_taken_by_its_headings_and_cited_as_a_whole(
     assert section(found, "Constraints & Preferences") == [((5,), "no console logs")]
     assert ((5,), "dark") in section(found, "Progress: Done")
     assert ((5,), "light") in section(found, "Progress: In Progress")
-    assert ((5,), "release") in section(found, "Next Steps")
+    assert section(found, "Next Steps") == [((5,), "release"), ((5,), "rest")]
     assert (found.read_files, found.modified_files) == (("a.ts",), ("b.ts", "c.ts"))
 
 

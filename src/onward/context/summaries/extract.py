@@ -73,7 +73,8 @@ def extract(source: Source, *, limit: int | None = None, shrink: int | None = SH
 
 def head_of(source: Source, made: str) -> str:
     """The first line: what the summary is of, and how it was made."""
-    first, last = (source.events[0].seq, source.events[-1].seq) if source.events else (0, 0)
+    seqs = [event.seq for event in source.events] or [0]
+    first, last = min(seqs), max(seqs)
     what = f"{len(source.events)} earlier events" if len(source.events) != 1 else "an earlier event"
     return f"{HEAD} {what} ({first} to {last}), {made}. [{last}] cites event {last}.\n"
 

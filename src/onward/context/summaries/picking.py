@@ -75,6 +75,10 @@ def picks(stretch: Stretch) -> list[Pick]:
 
 # --- what must be there -----------------------------------------------------------------------------------------
 
+_GOES_ON = "The turn that began here goes on in the messages that follow."
+_PENDING = "No result yet: "
+_UNANSWERED = "The last request has no answer yet."
+_WORKED_ON = "The last request was being worked on."
 _FIRST = "Asked first: "
 _LATEST = "Asked last: "
 
@@ -100,20 +104,20 @@ def _open(stretch: Stretch) -> Iterator[Claim]:
     """The turn, the last request and its calls, as far as they had not come to their end."""
     if stretch.source.prefix_of_turn is not None and stretch.source.prefix_of_turn in stretch.citable:
         seq = stretch.source.prefix_of_turn
-        yield Claim(sections.DOING, "The turn that began here goes on in the messages that follow.", (seq,))
+        yield Claim(sections.DOING, _GOES_ON, (seq,))
     asking = [at for at, event in enumerate(stretch.events) if demand_of(event) is not None]
     if not asking:
         return
     last, after = stretch.events[asking[-1]].seq, stretch.events[asking[-1] + 1 :]
     since = {event.seq for event in after}
     for call in [call for call in stretch.calls if call.result is None and call.seq in since][-5:]:
-        yield Claim(sections.NEXT, f"No result yet: {told(call)}", (call.seq,))
+        yield Claim(sections.NEXT, f"{_PENDING}{told(call)}", (call.seq,))
     replies = [event for event in after if event.type == "assistant/message" and not failed(event)]
     answered = replies and text_of(replies[-1]) and not any(call.seq == replies[-1].seq for call in stretch.calls)
     if not replies:
-        yield Claim(sections.NEXT, "The last request has no answer yet.", (last,))
+        yield Claim(sections.NEXT, _UNANSWERED, (last,))
     elif not answered or after[-1].type == "tool/result":
-        yield Claim(sections.DOING, "The last request was being worked on.", cited((last, replies[-1].seq)))
+        yield Claim(sections.DOING, _WORKED_ON, cited((last, replies[-1].seq)))
 
 
 def _last_errors(stretch: Stretch) -> list[Claim]:
@@ -218,14 +222,19 @@ def _checks(stretch: Stretch) -> Iterator[Pick]:
 
 _REMADE = frozenset({sections.GOAL, sections.CONSTRAINTS, sections.ASKED, sections.MODIFIED, sections.READ})
 
+_PASSING = (_ERROR, _GOES_ON, _PENDING, _UNANSWERED, _WORKED_ON)
+"""How lines begin that say how a range ended, which no longer holds when more comes behind it."""
+
 
 def _former(stretch: Stretch) -> Iterator[Pick]:
     """The other lines of former summaries, the later ones first."""
-    lines = [claim for one in stretch.formers for claim in one.claims if claim.section not in _REMADE]
     again = {claim.text for claim in (*stretch.todo, *_last_errors(stretch))}
-    for at, claim in enumerate(lines):
-        if claim.text not in again and claim.section != sections.UNCHECKED and not claim.text.startswith(_ERROR):
-            yield Pick(60 + 9 * at / len(lines), claim)
+    for number, one in enumerate(stretch.formers):
+        lines = [claim for claim in one.claims if claim.section not in _REMADE and claim.text not in again]
+        for at, claim in enumerate(lines):
+            if claim.section != sections.UNCHECKED and not claim.text.startswith(_PASSING):
+                # Lines that cite the same stay in their order; those of a later summary come first.
+                yield Pick(60 + 8 * number / len(stretch.formers) - at / len(lines), claim)
 
 
 # --- words ------------------------------------------------------------------------------------------------------
