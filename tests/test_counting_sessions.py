@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builders import shared
-from onward import Draft, Message, Model, Session, Text, Usage, replace
+from onward import AsyncStore, Draft, Message, Model, Session, Store, Text, Usage, replace
 from onward.context.counting import Count
+from onward.errors import BlobMissing
+from onward.model.event import Event
 from onward.running.records import Start
 from running_turns import calling, session_of
 
@@ -125,6 +129,72 @@ def test_parallel_results_and_a_tool_that_took_tokens_change_no_anchor(tmp_path:
         assert session.count() == Count(2_040 + 2 * 108, 1, 216, 1.0)
 
 
+def test_counting_again_reads_what_is_new_and_says_what_counting_anew_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with session_of(tmp_path) as session:
+        taken: list[int] = []
+        read = session.read
+
+        def watched(seqs: Sequence[int]) -> list[Event]:
+            taken.extend(seqs)
+            return read(seqs)
+
+        def check(most: int) -> None:
+            taken.clear()
+            got = session.count()
+            assert len(taken) <= most, taken
+            assert got == session.node(session.leaf).count()
+            assert session.count(model="small") == session.node(session.leaf).count(model="small")
+
+        monkeypatch.setattr(session, "read", watched)
+        grown(session, 4_000, 5_500, 7_100)
+        check(7)
+        for prompt in (8_700, 10_300):
+            turn(session, prompt, text=LONG)
+            check(3)
+        asked = session.user("look")
+        check(1)
+        empty = {"message": {"role": "user", "blocks": []}, "kind": "k"}
+        session.append(Draft(type="custom/message", data=empty, surface="append"))  # a node without a message
+        check(2)
+        usage = {"input": 12_000, "output": 60}
+        session.append(Draft(type="usage", data={"usage": usage, "kind": "reply"}, about=asked.seq))
+        check(15)
+        assert session.count().tokens == 12_060
+        session.assistant("I look. " * 20)
+        check(3)
+        before = session.leaf
+        session.edit(session.surface[2], Message("user", [Text("short")]))
+        check(40)
+        turn(session, 9_000)
+        check(4)
+        assert session.count().tokens == 9_050
+        session.move("main", before)
+        check(20)
+        for budget in (100, None):
+            turn(session, 300 if budget else 12_500, budget=budget)
+            check(5)
+        assert session.count().tokens == 12_550
+
+
+def test_a_count_that_failed_half_way_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with session_of(tmp_path) as session:
+        turn(session, 4_000)
+        session.count()
+        turn(session, 5_000)
+
+        def fails(seqs: Sequence[int]) -> list[Event]:
+            raise BlobMissing("gone")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(session, "read", fails)
+            with pytest.raises(BlobMissing):
+                session.count()
+        assert session.count() == session.node(session.leaf).count()
+        assert session.count().tokens == 5_050
+
+
 def test_counts_stay_near_what_providers_reported_in_real_sessions() -> None:
     """Bounds of about twice what was measured; `docs/tokens.md` has the figures."""
     from tokens import rows
@@ -138,3 +208,12 @@ def test_counts_stay_near_what_providers_reported_in_real_sessions() -> None:
         assert row["anchored"][0] <= middle and row["anchored"][1] <= most, name
         assert row["unanchored"][0] <= 6.5, name
         assert row["growth"][0] <= 30, name
+
+
+def test_an_asyncio_program_counts_too(tmp_path: Path) -> None:
+    async def counted() -> Count:
+        async with AsyncStore(Store(tmp_path)) as store, await store.create() as session:
+            turn(session.sync_session, 4_000)
+            return await session.count(model="large")
+
+    assert asyncio.run(counted()).tokens == 4_050

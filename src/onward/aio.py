@@ -21,6 +21,7 @@ from onward.session import Session
 from onward.store import Store
 
 if TYPE_CHECKING:
+    from onward.context.counting import Count
     from onward.context.model import ModelClient
     from onward.explain.explanation import Explanation
     from onward.model.checkpoint import Bindings
@@ -137,6 +138,10 @@ class AsyncSession:
     async def context(self, *, budget: int | None = None) -> Projection:
         """See `View.context`."""
         return await through(self.sync_session.context, budget=budget)
+
+    async def count(self, **how: Any) -> Count:
+        """See `View.count`."""
+        return await through(self.sync_session.count, **how)
 
     async def summarise_branch(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from onward.context.projection import Projection, project_surface, steps_of
@@ -22,6 +23,7 @@ from onward.model.usage import Ledger, ledger, turns_of
 if TYPE_CHECKING:
     from onward.context.counting import Count
     from onward.context.past import PastRequest
+    from onward.context.reported import Reports
     from onward.context.results import Found, Page, Result
     from onward.context.tokens import Tokenizer
     from onward.model.call import Call
@@ -59,6 +61,8 @@ class View:
         self._branch = branch
         self._leaf = leaf
         self._elsewhere = elsewhere
+        self._counting = Lock()
+        self._reports: Reports | None = None
 
     @property
     def id(self) -> str:
@@ -379,15 +383,23 @@ class View:
     def count(self, *, model: str | None = None, tokenizer: Tokenizer | None = None) -> Count:
         """How many tokens the context takes as a prompt: by the newest report of usage, what follows it estimated.
 
+        What was counted is kept: counting again costs what is new.
+
         Args:
             model: name of the model that will be asked; others' reports do not count. None = the last to report.
             tokenizer: counts text exactly (see `context.tokenizers`); None = it is estimated by script.
         """
-        from onward.context.reported import counted, plan_count
+        from onward.context.reported import Reports, plan_count
 
         with self.log.still():
             plan = plan_count(self.state, self._at())
-        return counted(plan, self.read, self.state.tree.parent, model=model, tokenizer=tokenizer)
+        with self._counting:
+            reports, self._reports = self._reports, None  # what fails half way is not gone on with
+            if reports is None or reports.tokenizer is not tokenizer:
+                reports = Reports(tokenizer)
+            got = reports.count(plan, self.read, self.state.tree.parent, model=model)
+            self._reports = reports
+        return got
 
     def blob(self, sha256: str) -> bytes:
         """The bytes of a blob that this session refers to. Raises BlobMissing."""

@@ -101,11 +101,11 @@ def _requests(view: View, reports: list[Event], changes: list[int]) -> dict[int,
 def _saving(view: View, changed: int, event: Event, requests: list[Event], prices: PriceTable | None) -> Saving:
     old, new = select(view.log, node=view.state.tree.parent(changed)), select(view.log, node=changed)
     before = event.data.get("tokens_before")
+    after = event.data.get("tokens_after")
     if not before:
         before = old.count().tokens
-    after = event.data.get("tokens_after")
     if not after:
-        ratio = old.count().ratio
+        ratio = old.count().ratio  # kept: costs nothing the second time
         after = max(0, before - round(ratio * (old.context().tokens - new.context().tokens)))
     ledger = Ledger(prices=prices)
     ledger.add(event)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from onward.context.counting import Calibration, Count, Said, calibrate, count
+from onward.context.counting import Count, Counter, Said
 from onward.context.tokens import Tokenizer
 from onward.model.data import RequestHeader
 from onward.model.event import Event, given
@@ -88,37 +88,78 @@ def _past(path: Path, carries: bytearray, changed: int, state: State) -> Iterato
     return (Node(seq, seq not in ops and seq != gap) for seq in [*first, *recent])
 
 
-def counted(
-    plan: Plan,
-    read: Read,
-    parent: Callable[[int], int],
-    *,
-    model: str | None = None,
-    tokenizer: Tokenizer | None = None,
-) -> Count:
-    """Carry out a plan. Linear in the surface, and in `FIRST` + `RECENT` nodes besides.
+class Reports:
+    """Counts surfaces by plans. What was counted before is kept: a surface that has grown costs what is new.
 
     Args:
-        plan: what to read.
-        read: reads it.
-        parent: the parent of a node, or NONE.
-        model, tokenizer: as for `counting.count`.
-
-    Raises:
-        msgspec.ValidationError: the data of a node is not what the vocabulary says.
+        tokenizer: as for `counting.count`.
     """
-    about = replies(plan.facts, read)
-    known: Calibration | None = None
-    if plan.past:
-        known = calibrate([said for said, _ in said_of(plan.past, about, read)], model=model, tokenizer=tokenizer)
-    found = list(said_of(plan.surface, about, read))
-    messages = [said for said, _ in found]
-    trusted = sum(1 for _, seq in found if seq <= plan.changed)
-    got = count(messages, model=model, trusted_from=trusted, tokenizer=tokenizer, calibration=known)
-    if got.anchor is not None and _left_some_out(found[got.anchor][1], read, parent):
-        # The request had a part of these messages only; so had, most likely, those before it.
-        got = count(messages, model=model, trusted_from=got.anchor + 1, tokenizer=tokenizer, calibration=known)
-    return got
+
+    def __init__(self, tokenizer: Tokenizer | None = None) -> None:
+        self.tokenizer = tokenizer
+        self._begin(Plan((), NONE, (), ()), {})
+
+    def _begin(self, plan: Plan, about: dict[object, Event]) -> None:
+        self._plan = plan
+        self._about = about
+        self._facts = max(plan.facts, default=-1)
+        self._done = 0
+        self._seqs: list[int] = []  # the node of each message
+        self._trusts = False
+        self._cut: dict[int, bool] = {}
+        self._counter, self._past = Counter(self.tokenizer), Counter(self.tokenizer)
+
+    def count(self, plan: Plan, read: Read, parent: Callable[[int], int], *, model: str | None = None) -> Count:
+        """Carry out a plan. Linear in what is new on the surface; in all of it, and `FIRST` + `RECENT` nodes besides,
+        when it changed otherwise than by growing.
+
+        Args:
+            plan: what to read.
+            read: reads it.
+            parent: the parent of a node, or NONE.
+            model: as for `counting.count`.
+
+        Raises:
+            msgspec.ValidationError: the data of a node is not what the vocabulary says.
+        """
+        fresh = replies([seq for seq in plan.facts if seq > self._facts], read)
+        counted = self._plan.surface[: self._done]
+        grown = plan.changed == self._plan.changed and plan.surface[: self._done] == counted
+        if not grown or any(node.seq in fresh for node in counted):
+            self._begin(plan, replies(plan.facts, read))
+            for said, _ in said_of(plan.past, self._about, read):
+                self._past.add(said)
+        else:
+            self._about |= fresh
+            self._plan, self._facts = plan, max(plan.facts, default=self._facts)
+        self._add(plan.surface[self._done :], read)
+        known = self._past.calibration(model) if plan.past else None
+        got = self._counter.count(model, known)
+        if got.anchor is not None and self._was_cut(self._seqs[got.anchor], read, parent):
+            # The request had a part of these messages only; so had, most likely, those before it.
+            self._counter.distrust()
+            got = self._counter.count(model, known)
+        return got
+
+    def _add(self, nodes: Sequence[Node], read: Read) -> None:
+        last = NONE
+        for said, seq in said_of(nodes, self._about, read):
+            if not self._trusts and seq > self._plan.changed:
+                self._counter.distrust()
+                self._trusts = True
+            self._counter.add(said)
+            self._seqs.append(seq)
+            last = seq
+        if not self._trusts:
+            self._counter.distrust()
+        # Nodes without a message at the end are looked at again: the next one may not follow what is before them.
+        self._done += max((at for at, node in enumerate(nodes, 1) if node.seq == last), default=0)
+
+    def _was_cut(self, seq: int, read: Read, parent: Callable[[int], int]) -> bool:
+        found = self._cut.get(seq)
+        if found is None:
+            found = self._cut[seq] = _left_some_out(seq, read, parent)
+        return found
 
 
 def replies(facts: Sequence[int], read: Read) -> dict[object, Event]:
