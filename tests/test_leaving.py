@@ -21,7 +21,7 @@ from onward.context.summaries.summary import SummaryRefused
 from onward.context.tokens import estimate
 from onward.errors import LeafMoved, NotFound
 from onward.model.event import replace
-from onward.model.messages import Message, Model, Text, ToolCall
+from onward.model.messages import Message, Model, Text, ToolCall, Usage
 from onward.runtime.scripted import Says, Scripted
 
 
@@ -148,6 +148,10 @@ def test_a_model_writes_the_summary_of_a_branch_or_nothing_is_written(store: onw
         with pytest.raises(SummaryRefused) as refused:
             asyncio.run(mine.summarise_branch(2, client=lying))
         assert refused.value.kind == "bad-sources" and session.next_seq == 7
+        dear = Scripted([Says(text=claims(1), usage=Usage(input=100, output=9, cost=0.5))])
+        with pytest.raises(SummaryRefused):
+            asyncio.run(mine.summarise_branch(2, client=dear))
+        assert session.leaf == 6 and session.usage().totals.cost == 0.5
         client = Scripted([claims(6)], id=Model("scripted", "minutes"))
         for _ in range(30):
             session.assistant("And much more was said about how slow it was. " * 20)

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
+from msgspec import to_builtins
+
 from onward.context.projection import Projection
 from onward.log.catalogue import Row
 from onward.log.door import Drafts
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from onward.running.aio import AsyncTurn
     from onward.running.queue import QueuedInput, Target
     from onward.running.recovered import Recovery
+
+BRANCH_SUMMARY = "branch_summary"
+"""The kind of the usage of a branch's summary that came to nothing."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -155,6 +160,8 @@ class AsyncSession:
     ) -> Event:
         """See `Session.summarise_branch`; with a client, its model writes the summary.
 
+        Where the model gives none, no branch moves, and the log gets what it cost.
+
         Args:
             window, timeout: see `context.summaries.asking.summarise`.
             instructions: what the model is to look at.
@@ -163,13 +170,20 @@ class AsyncSession:
         summary = None
         if client is not None:
             from onward.context.summaries.asking import summarise
+            from onward.context.summaries.summary import SummaryRefused
 
             # What is written on the branch while the model thinks is not in the summary: then it is refused.
             where.setdefault("expect_leaf", self.sync_session.state.leaf(where.get("branch")))
             left = where.setdefault("left", self.sync_session.leaf)
             leaving = self.sync_session.leaving
             source = await through(lambda: leaving(node, left=left, instructions=instructions))
-            summary = await summarise(client, source, window=window, timeout=timeout)
+            try:
+                summary = await summarise(client, source, window=window, timeout=timeout)
+            except SummaryRefused as error:
+                if error.usage is not None:
+                    spent = {"usage": to_builtins(error.usage), "model": to_builtins(client.id), "kind": BRANCH_SUMMARY}
+                    await self.append(Draft(type="usage", data=spent, about=left))
+                raise
         return await through(lambda: self.sync_session.summarise_branch(node, summary=summary, **where))
 
     async def why(self, text: str | None = None, **which: Any) -> Explanation:
