@@ -34,7 +34,7 @@ def talk(sketch: str) -> list[Message]:
 
 
 def parts(sketch: str) -> list[Part]:
-    return [{"u": "asked", "S": "summary"}.get(word, "other") for word in sketch.split()]  # type: ignore[misc]
+    return [{"u": "asked", "S": "standing"}.get(word, "other") for word in sketch.split()]  # type: ignore[misc]
 
 
 def fitted(sketch: str, budget: int | None) -> Fitted:

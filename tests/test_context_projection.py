@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
 from builders import assistant, message, note, result, summary, user
-from onward.context.projection import Row, project, steps_of
+from onward.context.projection import Row, parts_of, project, steps_of
 from onward.context.tokens import estimate
 from onward.model.event import APPEND, Draft, SurfaceOp, replace, view
-from onward.model.messages import text_of
+from onward.model.messages import Message, Text, text_of
 from onward.model.surface import fold
 from paths import events
 
@@ -175,3 +176,29 @@ def test_the_manifest_accounts_for_every_node_exactly_once(plan: list, budget: i
 def test_facts_and_other_nodes_do_not_disturb() -> None:
     path = [event for event in events([note(), *TALK]) if event.surface == APPEND]
     assert project(path).nodes == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("type_", "data", "parts"),
+    [
+        ("user/message", {}, ["asked"]),
+        ("user/message", {"source": "agent"}, ["asked"]),
+        ("user/message", {"source": "command"}, ["asked"]),
+        ("user/message", {"source": "recall"}, ["other"]),
+        ("user/message", {"source": "some-plugin"}, ["other"]),
+        ("custom/message", {"kind": "clock"}, ["other"]),
+        ("custom/message", {"kind": "context-file"}, ["standing"]),
+        ("compaction/summary", {}, ["standing"]),
+        ("branch/summary", {}, ["standing"]),
+        ("context/edit", {}, ["asked"]),
+    ],
+)
+def test_a_budget_is_told_what_each_message_is(type_: str, data: dict[str, str], parts: list[str]) -> None:
+    said = Message("user", [Text("x")])
+    assert parts_of(type_, data, [said]) == parts
+    assert parts_of(type_, data, []) == []
+
+
+def test_a_summary_that_is_a_history_of_its_own_is_fitted_like_one() -> None:
+    history = [Message("user", [Text("x")]), Message("assistant", [Text("y")])]
+    assert parts_of("compaction/summary", {}, history) == ["asked", "other"]

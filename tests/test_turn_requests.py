@@ -198,13 +198,19 @@ def test_what_was_learnt_of_a_batch_that_was_refused_is_forgotten(tmp_path: Path
         assert session.request(request.seq).messages == request.messages == session.context().messages[:-1]
 
 
+def custom(text: str, kind: str) -> Draft:
+    data = {"message": {"role": "user", "blocks": [{"type": "text", "text": text}]}, "kind": kind}
+    return Draft(type="custom/message", data=data, surface="append")
+
+
 def test_a_request_fits_a_budget_as_the_context_does_with_the_summary_as_a_head(tmp_path: Path):
     with session_of(tmp_path) as session:
         kept: list[Request] = []
         session.system("be good")
+        session.append(custom("use tabs", "context-file"))
         for number in range(3):
             talk(session, f"one {number}", kept)
-        first, last = session.surface[1], session.surface[5]
+        first, last = session.surface[2], session.surface[6]
         session.summary("what was done before", replace(first, last), [(first, last)])
         talk(session, "after the summary", kept)
         with session.turn("now") as turn:
@@ -220,5 +226,5 @@ def test_a_request_fits_a_budget_as_the_context_does_with_the_summary_as_a_head(
                         block.text for message in shown.messages for block in message.blocks if hasattr(block, "text")
                     ]
                     assert texts[0] == "be good" and "now" in texts and texts[-1] == "mind the time"
-                    assert budget < 200 or texts[1] == "what was done before"
+                    assert budget < 200 or texts[1:3] == ["use tabs", "what was done before"]
                 step.reply("done")

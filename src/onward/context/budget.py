@@ -22,9 +22,12 @@ from onward.model.messages import Message
 REASON = "over the budget"
 _ANY_ID = re.compile(r".*", re.DOTALL)
 
-Part = Literal["asked", "summary", "other"]
-"""What a message is to the conversation: it asks for something and so begins a turn; it stands for what was before the
-others; or neither."""
+STANDING_KINDS = frozenset({"context-file"})
+"""Kinds of custom messages that say how to work, as system messages do, and so are not summarised."""
+
+Part = Literal["asked", "standing", "other"]
+"""What a message is to the conversation: it asks for something and so begins a turn; it says how to work or stands for
+what was before the others (a context file, a summary); or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,9 @@ def fit(
     """Choose the messages to keep.
 
     What must stay, also when it is more than the budget: the system messages at the head, the newest step, and what was
-    asked in its turn. Then, as far as there is room: the summary behind the head, as a whole; steps and turns, whole,
-    newest first, up to the first that does not fit. Of an older turn's last steps what was asked in it stays too.
+    asked in its turn. Then, as far as there is room: context files and the summary behind the head, as a whole; steps
+    and turns, whole, newest first, up to the first that does not fit. Of an older turn's last steps what was asked in
+    it stays too.
 
     Args:
         messages: in order.
@@ -71,7 +75,7 @@ def fit(
     joined = pairs(messages)
     paired = {index for each in joined for index in each}
     head = _run(0, [message.role == "system" and at not in paired for at, message in enumerate(messages)])
-    body = _run(head, [part == "summary" for part in parts])
+    body = _run(head, [part == "standing" for part in parts])
     if any(head <= low < body <= high for low, high in joined):
         body = head  # it is no whole
     turns = _turn_starts(messages, parts, body)
@@ -87,11 +91,11 @@ def fit(
     def cost(cut: int) -> int:
         return sums[head] + sum(sizes[index] for index in kept_from(cut)) + total - sums[cut]
 
-    summary = sums[body] - sums[head]
-    summed = cost(cuts[-1]) + summary <= budget
-    room = budget - summary if summed else budget
+    standing = sums[body] - sums[head]
+    stays = cost(cuts[-1]) + standing <= budget
+    room = budget - standing if stays else budget
     cut = next((cut for cut in cuts if cost(cut) <= room), cuts[-1])
-    start = body if summed else head
+    start = body if stays else head
     return _fitted([*range(start), *kept_from(cut), *range(cut, len(messages))], sizes, nodes, budget)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET
 
-from onward.context.budget import Part, fit, left
+from onward.context.budget import STANDING_KINDS, Part, fit, left
 from onward.context.tokens import estimate
 from onward.model.data import Dropped
 from onward.model.event import Event, SurfaceOp
@@ -28,8 +28,9 @@ VERSION = 1
 """The converter's name and version where messages are handed on as they are projected. A change of what a node
 projects to is a new version."""
 
-ASIDE = frozenset({"injected", "recall", "notice"})
-"""Sources of user messages that ask for nothing: a program put them in beside what somebody said."""
+ASKING = frozenset({"user", "agent", "command"})
+"""Sources of user messages that ask for something: a person, the agent that started this one, a person's command. What
+a program put in beside them does not."""
 
 Carriers = Callable[[], Sequence[Event]]
 """Gives the surface-carrying nodes of a path, in path order."""
@@ -203,9 +204,11 @@ def parts_of(type_: str, data: Any, messages: Sequence[Message]) -> list[Part]:
     A summary that is a whole history of its own (Codex's) is taken for one, not for something to keep as a whole.
     """
     if type_ in {"compaction/summary", "branch/summary"} and len(messages) == 1:
-        return ["summary"]
-    aside = type_ == "custom/message" or (type_ == "user/message" and data.get("source", "user") in ASIDE)
-    return ["asked" if message.role == "user" and not aside else "other" for message in messages]
+        return ["standing"]
+    if type_ == "custom/message" and data.get("kind") in STANDING_KINDS:
+        return ["standing"] * len(messages)
+    asks = data.get("source", "user") in ASKING if type_ == "user/message" else type_ != "custom/message"
+    return ["asked" if message.role == "user" and asks else "other" for message in messages]
 
 
 def projected(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from onward.context.budget import pairs
+from onward.context.budget import STANDING_KINDS, pairs
 from onward.context.compaction.nodes import Node
 from onward.context.compaction.plan import Cut
 from onward.context.compaction.pointing import result_seq
 from onward.model.turns import is_person
-
-STANDING_KINDS = frozenset({"context-file"})
-"""Kinds of custom messages that say how to work, as system messages do, and so are not summarised."""
 
 
 def stands(node: Node) -> bool:
