@@ -1,0 +1,263 @@
+"""Whether what was known of a file's text is still in it, and where; the difference where it is not. Pure.
+
+Texts are compared without CR at line ends and without a byte order mark, because tools lose both on the way to a
+transcript. Tabs, blanks and everything else count. Bytes that are no UTF-8 are U+FFFD on both sides.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+from dataclasses import dataclass
+
+from onward.evidence.observation import Excerpt, Lines, Match
+from onward.evidence.words import whole_in_lines
+
+DIFF_LINES = 1_500
+"""Lines a side, after what is the same at both ends, up to which a diff is made: its time grows with their product."""
+
+DIFF_SHOWN = 200
+"""Lines of a diff that are given."""
+
+DIFF_WIDTH = 500
+"""Characters of a line in a diff."""
+
+CANDIDATES = 2_000
+"""Places in a file at which lines that are known in part only are tried."""
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def decode(data: bytes) -> str:
+    """A file's bytes as a text that can be compared: UTF-8, or UTF-16 with its mark; line ends LF."""
+    mark, encoding = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", "utf-8"))
+    return unified(data[len(mark) :].decode(encoding, "replace"))
+
+
+def unified(text: str) -> str:
+    """A text without a byte order mark, its line ends LF."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n") if "\r" in text or text[:1] == "\ufeff" else text
+
+
+class Text:
+    """A file's text now, in the forms in which it is looked at."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        body = text.removesuffix("\n")
+        self.lines: list[str] = body.split("\n") if text else []
+        self._framed: str | None = None
+
+    def find(self, block: str, start: int = 1) -> int | None:
+        """The number of the first of the lines at or after `start` at which a block of whole lines is."""
+        if self._framed is None:
+            self._framed = "\n" + "\n".join(self.lines) + "\n"
+        begin = 0
+        if start > 1:
+            begin = sum(len(line) + 1 for line in self.lines[: start - 1])
+        at = self._framed.find("\n" + block + "\n", begin)
+        return None if at < 0 else self._framed.count("\n", 0, at) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What became of something that was known.
+
+    Attributes:
+        holds: it is still there.
+        moved: the same lines, at another place in the file.
+        at: number of the line where it is now.
+        why: what is different.
+    """
+
+    holds: bool
+    moved: bool = False
+    at: int | None = None
+    why: str = ""
+
+
+def holds(known: Lines, now: Text) -> list[Compared]:
+    """What became of each excerpt; then, where there is something to say of it, of the file's end and of pieces."""
+    out = [_excerpt(excerpt, now) for excerpt in known.excerpts]
+    if known.ends:
+        out.append(_end(known, out, now))
+    shown = "\n".join(unified(excerpt.text) for excerpt in known.excerpts)
+    for piece in known.replaced:
+        text = unified(piece)
+        if text and text not in shown and text in now.text:
+            out.append(
+                Compared(
+                    False, at=now.text.count("\n", 0, now.text.find(text)) + 1, why="what was taken out is there again"
+                )
+            )
+    return out
+
+
+def line_holds(match: Match, now: Text) -> Compared:
+    """What became of a line that a search found."""
+    if match.text is None:
+        return Compared(True)
+    excerpt = Excerpt(match.text, match.line, pieces=(0,) if match.piece else (), snippet=match.line is None)
+    return _excerpt(excerpt, now)
+
+
+def _end(known: Lines, found: list[Compared], now: Text) -> Compared:
+    if not known.excerpts:
+        return Compared(True) if not now.lines else Compared(False, at=1, why="it was empty")
+    if whole_in_lines(known) and found[0].holds and found[0].at != 1:
+        return Compared(False, at=1, why="there are lines before the first")
+    last, where = known.excerpts[-1], found[-1]
+    if not where.holds or where.at is None:
+        return Compared(True)  # said already
+    end = where.at + last.text.count("\n")
+    if end == len(now.lines):
+        return Compared(True)
+    return Compared(False, at=end + 1, why=f"it goes on after line {end}, where it ended")
+
+
+def _excerpt(excerpt: Excerpt, now: Text) -> Compared:
+    text = unified(excerpt.text)
+    if excerpt.snippet:
+        begin = now.text.find(text)
+        if begin < 0:
+            return Compared(False, why="changed")
+        return Compared(True, at=now.text.count("\n", 0, begin) + 1)
+    if excerpt.cut or excerpt.pieces:
+        return _partial(text.split("\n"), excerpt, now)
+    first = excerpt.first
+    if first is not None and _at(text, first, now):
+        return Compared(True, at=first)
+    at = now.find(text)
+    if at is None:
+        return Compared(False, why="changed")
+    return Compared(True, moved=first is not None, at=at)
+
+
+def _at(text: str, first: int, now: Text) -> bool:
+    if first < 1:  # whoever wrote that had no lines in mind
+        return False
+    if "\n" not in text:
+        return first <= len(now.lines) and now.lines[first - 1] == text
+    return now.lines[first - 1 : first + text.count("\n")] == text.split("\n")
+
+
+def _partial(wanted: list[str], excerpt: Excerpt, now: Text) -> Compared:
+    cut, pieces = frozenset(excerpt.cut), frozenset(excerpt.pieces)
+
+    def fits(first: int) -> bool:
+        if first < 1 or first - 1 + len(wanted) > len(now.lines):
+            return False
+        for index, line in enumerate(wanted):
+            have = now.lines[first - 1 + index]
+            if not (line in have if index in pieces else have.startswith(line) if index in cut else have == line):
+                return False
+        return True
+
+    if excerpt.first is not None and fits(excerpt.first):
+        return Compared(True, at=excerpt.first)
+    anchor = next((index for index in range(len(wanted)) if index not in cut and index not in pieces), 0)
+    whole = anchor not in cut and anchor not in pieces
+    tried = 0
+    for number, have in enumerate(now.lines, 1):
+        if have == wanted[anchor] if whole else wanted[anchor] in have:
+            if fits(number - anchor):
+                return Compared(True, moved=excerpt.first is not None, at=number - anchor)
+            tried += 1
+            if tried >= CANDIDATES:
+                break
+    return Compared(False, why="changed")
+
+
+# --- differences ------------------------------------------------------------------------------------------------
+
+
+def diff(then: str, now: str, first: int = 1, first_now: int = 1) -> str | None:
+    """A unified diff, bounded; None where there is none to show (they are the same, or too much differs).
+
+    Args:
+        then, now: texts with LF.
+        first, first_now: numbers of their first lines.
+    """
+    old, new = then.split("\n"), now.split("\n")
+    ends = ("", "")
+    if old[-1] == "" and len(old) > 1:
+        old.pop()
+        ends = ("\n", ends[1])
+    if new[-1] == "" and len(new) > 1:
+        new.pop()
+        ends = (ends[0], "\n")
+    head = 0
+    most = min(len(old), len(new))
+    while head < most and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    if head == len(old) == len(new):
+        return None if ends[0] == ends[1] else "\\ only the line end at the end of the file differs"
+    around = 3
+    start, stop = max(0, head - around), max(0, tail - around)
+    old, new = old[start : len(old) - stop], new[start : len(new) - stop]
+    if max(len(old), len(new)) > DIFF_LINES:
+        return None
+    rows: list[str] = []
+    for opcodes in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(around):
+        a, b = opcodes[0], opcodes[-1]
+        rows.append(
+            f"@@ -{_range(first + start + a[1], b[2] - a[1])} +{_range(first_now + start + a[3], b[4] - a[3])} @@"
+        )
+        for kind, low, high, low_now, high_now in opcodes:
+            if kind == "equal":
+                rows.extend(" " + _clip(line) for line in old[low:high])
+                continue
+            rows.extend("-" + _clip(line) for line in old[low:high])
+            rows.extend("+" + _clip(line) for line in new[low_now:high_now])
+    if len(rows) > DIFF_SHOWN:
+        rows = [*rows[:DIFF_SHOWN], f"\\ {len(rows) - DIFF_SHOWN:,} more lines of the diff are not shown"]
+    return "\n".join(rows)
+
+
+def diff_of(excerpt: Excerpt, now: Text) -> str | None:
+    """The difference between an excerpt and what stands in its place now; None where none can be shown."""
+    then = unified(excerpt.text).split("\n")
+    low, high = _place(then, excerpt.first, now)
+    have = list(now.lines[low - 1 : high])
+    for index in (*excerpt.cut, *excerpt.pieces):
+        # What is known of such a line is no difference.
+        at = index if len(have) == len(then) else None
+        if at is not None and at < len(have) and then[index] in have[at]:
+            have[at] = then[index]
+    return diff("\n".join(then), "\n".join(have), excerpt.first or low, low)
+
+
+def _place(then: list[str], first: int | None, now: Text) -> tuple[int, int]:
+    """The lines of the file that stand where an excerpt was: by lines that are there once, else by number."""
+    counts: dict[str, int] = {}
+    wanted = {line for line in then if line.strip()}
+    for number, line in enumerate(now.lines, 1):
+        if line in wanted:
+            counts[line] = -1 if line in counts else number
+    anchors = [(index, counts[line]) for index, line in enumerate(then) if counts.get(line, -1) > 0]
+    total = len(now.lines)
+    if not anchors:
+        low = first or 1
+        return (low, min(total, low + len(then) - 1)) if low <= total else (total + 1, total)
+    low = max(1, anchors[0][1] - anchors[0][0])
+    high = min(total, anchors[-1][1] + (len(then) - 1 - anchors[-1][0]))
+    if high < low or high - low > 3 * len(then) + 50:
+        high = min(total, low + len(then) - 1)
+    return low, high
+
+
+def _range(first: int, count: int) -> str:
+    if count == 1:
+        return str(first)
+    return f"{first if count else first - 1},{count}"
+
+
+def _clip(line: str) -> str:
+    return line if len(line) <= DIFF_WIDTH else f"{line[:DIFF_WIDTH]}… [{len(line) - DIFF_WIDTH:,} more characters]"

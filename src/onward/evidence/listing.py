@@ -1,0 +1,85 @@
+"""Whether a directory still has the names that were listed."""
+
+from __future__ import annotations
+
+import fnmatch
+
+from onward.evidence.files import Missing, Parts, Skipped, Tree, names, status_at
+from onward.evidence.judging import Judged
+from onward.evidence.observation import Listing
+from onward.evidence.words import counted
+
+NAMES = 5_000
+"""Names of a deep listing that are looked for."""
+
+SHOWN = 10
+"""Names that are named."""
+
+
+def look_at_listing(tree: Tree, folder: Parts, then: Listing) -> Judged:
+    """What became of a listing. New names below directories are not looked for."""
+    try:
+        if then.deep or any("/" in name.rstrip("/") for name in then.names):
+            return _deep(tree, folder, then)
+        with tree.directory(folder) as fd:
+            now = {name for name, _ in names(fd)}
+    except Missing:
+        return Judged("missing", "not there")
+    except Skipped as why:
+        return Judged("unverifiable", "not looked at", str(why))
+    return judge(then, now)
+
+
+def judge(then: Listing, now: set[str]) -> Judged:
+    """Compare the names of a listing of one directory with those that are there. Pure."""
+    had = {name.removeprefix("./").rstrip("/") for name in then.names} - {"", ".", ".."}
+    gone = sorted(had - now)
+    new = sorted(name for name in now - had if _fits(name, then)) if then.complete else []
+    if not gone and not new:
+        more = "" if then.complete else "; it was not listed whole, so new ones are not known"
+        return Judged("fresh", f"the same names{more}")
+    said = [f"{_named(gone)} gone"] if gone else []
+    said += [f"{_named(new)} new"] if new else []
+    return Judged("stale", ", ".join(said))
+
+
+def _fits(name: str, then: Listing) -> bool:
+    if name == ".git" or (name.startswith(".") and not then.hidden):
+        return False
+    return then.pattern is None or fnmatch.fnmatchcase(name, then.pattern)
+
+
+def _deep(tree: Tree, folder: Parts, then: Listing) -> Judged:
+    gone: list[str] = []
+    by_folder: dict[Parts, list[str]] = {}
+    for name in then.names[:NAMES]:
+        parts = tuple(part for part in name.split("/") if part not in ("", "."))
+        if ".." in parts or not parts or "\0" in name:
+            return Judged("unverifiable", "not looked at", "a name in it is none of a file below the directory")
+        by_folder.setdefault(parts[:-1], []).append(parts[-1])
+    with tree.directory(folder):
+        pass  # Missing: all of it is
+    for below, inner in by_folder.items():
+        try:
+            with tree.directory((*folder, *below)) as fd:
+                gone += ["/".join((*below, name)) for name in inner if not _is_there(fd, name)]
+        except Missing:
+            gone += ["/".join((*below, name)) for name in inner]
+    if gone:
+        return Judged("stale", f"{_named(sorted(gone))} gone")
+    left = len(then.names) - NAMES
+    more = f"; {counted(left, 'name')} not looked for" if left > 0 else ""
+    return Judged("fresh", f"all names are still there; new ones were not looked for{more}")
+
+
+def _is_there(fd: int, name: str) -> bool:
+    try:
+        status_at(fd, name)
+    except Missing:
+        return False
+    return True
+
+
+def _named(found: list[str]) -> str:
+    shown = ", ".join(found[:SHOWN])
+    return shown if len(found) <= SHOWN else f"{shown} and {len(found) - SHOWN:,} more"

@@ -1,0 +1,170 @@
+"""Where files that are gone went: looked for by git's ids, by size and digest, by name and lines; bounded.
+
+An empty file is everywhere and therefore nowhere. A file that was seen at its place before is a copy, no new place.
+"""
+
+from __future__ import annotations
+
+import stat
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from onward.evidence import git
+from onward.evidence.files import Missing, Parts, Skipped, Tree, names, status_at
+from onward.evidence.judging import Judged
+from onward.evidence.looking import Task, look
+from onward.evidence.making import git_blob
+from onward.evidence.observation import Lines, Whole
+
+VISITED = 300_000
+"""Names below a root that are looked at."""
+
+SECONDS = 10.0
+"""For walking through what is below a root."""
+
+TRIED = 20
+"""Files that are compared with one that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A file that is gone: number of its observation, where it was, what was known of it."""
+
+    number: int
+    parts: Parts
+    then: Whole | Lines
+
+
+def find(
+    tree: Tree,
+    lost: Sequence[Lost],
+    seen_before: Callable[[Parts, int], bool],
+    *,
+    use_git: bool = True,
+) -> tuple[dict[int, tuple[Parts, Judged]], str | None]:
+    """Where files went.
+
+    Args:
+        seen_before: whether a path was seen, with something at it, no later than an observation of this number.
+        use_git: ask git for its ids first.
+
+    Returns:
+        By number of the observation: the path now, and what was found there. And why the search was cut short, if so.
+    """
+    wanted = [one for one in lost if _has_content(one.then)]
+    found: dict[int, tuple[Parts, Judged]] = {}
+    if not wanted:
+        return found, None
+    if use_git:
+        ids = {id_: one for one in wanted if (id_ := _blob_of(one.then)) is not None}
+        places = git.paths_of(tree.root, ids)
+        for one in wanted:
+            at = [tuple(path.split("/")) for path in places.get(_blob_of(one.then) or "", ())]
+            _try(tree, one, at, seen_before, found)
+    left = [one for one in wanted if one.number not in found]
+    if not left:
+        return found, None
+    candidates, cut = _candidates(tree, left)
+    for one in left:
+        _try(tree, one, candidates[one.number], seen_before, found)
+    return found, cut
+
+
+def _has_content(then: Whole | Lines) -> bool:
+    if isinstance(then, Whole):
+        return then.size != 0 and then.text != "" and bool(then.sha256 or then.git_blob or then.text)
+    return any(excerpt.text.strip() for excerpt in then.excerpts)
+
+
+def _blob_of(then: Whole | Lines) -> str | None:
+    if not isinstance(then, Whole):
+        return None
+    if then.git_blob is not None or then.text is None:
+        return then.git_blob
+    return git_blob(then.text.encode(errors="surrogatepass"))
+
+
+def _try(
+    tree: Tree,
+    one: Lost,
+    places: Collection[Parts],
+    seen_before: Callable[[Parts, int], bool],
+    found: dict[int, tuple[Parts, Judged]],
+) -> None:
+    """Compare a lost file with some files; the nearest that is the same is where it went."""
+    order = sorted(set(places), key=lambda at: (at[-1] != one.parts[-1], -_common(at, one.parts), len(at), at))
+    for at in order[:TRIED]:
+        if at == one.parts or seen_before(at, one.number):
+            continue
+        task = Task(one.number, at[-1], one.then)
+        for _, judged in look(tree, at[:-1], [task], {}, {}, lambda: False).judged:
+            if judged.status == "fresh":
+                found[one.number] = (at, judged)
+                return
+
+
+def _common(one: Parts, other: Parts) -> int:
+    """How many directories two paths begin with together."""
+    return next(
+        (index for index, (a, b) in enumerate(zip(one[:-1], other[:-1], strict=False)) if a != b),
+        min(len(one), len(other)) - 1,
+    )
+
+
+def _candidates(tree: Tree, lost: Sequence[Lost]) -> tuple[dict[int, list[Parts]], str | None]:
+    """The files below the root that have the size of a lost one, or else its name."""
+    by_size: dict[int, list[int]] = {}
+    by_name: dict[str, list[int]] = {}
+    for one in lost:
+        sizes = _sizes(one.then)
+        for size in sizes:
+            by_size.setdefault(size, []).append(one.number)
+        if not sizes:
+            by_name.setdefault(one.parts[-1], []).append(one.number)
+    out: dict[int, list[Parts]] = {one.number: [] for one in lost}
+    cut = None
+    until = time.monotonic() + SECONDS
+    for visited, (parts, size) in enumerate(_files(tree, bool(by_size))):
+        for number in (*by_size.get(size, ()), *by_name.get(parts[-1], ())):
+            if len(out[number]) < 10 * TRIED:
+                out[number].append(parts)
+        if visited >= VISITED or (visited % 1_000 == 0 and time.monotonic() > until):
+            cut = f"the search for files that are gone stopped after {visited:,} files"
+            break
+    return out, cut
+
+
+def _sizes(then: Whole | Lines) -> set[int]:
+    """The sizes that a file with this content may have."""
+    if then.size is not None:
+        return {then.size}
+    if isinstance(then, Lines) or then.text is None:
+        return set()
+    size, ends = len(then.text.encode(errors="surrogatepass")), then.text.count("\n")
+    return {size, size + ends, size + 3, size + ends + 3}
+
+
+def _files(tree: Tree, sizes: bool) -> Iterator[tuple[Parts, int]]:
+    """The regular files below a root, no link followed, nothing of `.git`; their sizes where they are wanted."""
+    pending: list[Parts] = [()]
+    while pending:
+        folder = pending.pop()
+        try:
+            with tree.directory(folder) as fd:
+                inner = names(fd)
+                for name, is_dir in inner:
+                    if is_dir:
+                        if name != ".git":
+                            pending.append((*folder, name))
+                    elif not sizes:
+                        yield (*folder, name), -1
+                    else:
+                        try:
+                            found = status_at(fd, name)
+                        except Missing:
+                            continue  # it went away meanwhile
+                        if stat.S_ISREG(found.st_mode):
+                            yield (*folder, name), found.st_size
+        except (Missing, Skipped):
+            continue  # gone, not to be entered, or with too many names: nothing is found there

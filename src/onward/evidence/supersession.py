@@ -1,0 +1,337 @@
+"""What later observations of a path leave of earlier ones: nothing, or a part that is still theirs to hold. Pure.
+
+A later look at the whole source, or a change that leaves all of it known or unknown, supersedes what was seen of it
+before. A later look at some lines supersedes those lines. An edit supersedes the lines that it touched; line numbers
+from before it are not compared with numbers from after it, because it may have moved lines.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from onward.evidence.making import overlap
+from onward.evidence.observation import (
+    Absent,
+    Excerpt,
+    Fingerprint,
+    Lines,
+    Listing,
+    Match,
+    Matches,
+    Observation,
+    Response,
+    Unverifiable,
+    Whole,
+)
+from onward.evidence.words import whole_in_lines
+
+EDITS = 200
+"""Edits after an observation whose places in it are looked for; of more, the nearest count."""
+
+TEXTS = 50
+"""Later texts in which lines that were seen before are looked for."""
+
+Key = Hashable
+KeyOf = Callable[[str, str | None], Key]
+"""From a path as recorded, and the directory that it was meant from, to what identifies the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left of an observation.
+
+    Attributes:
+        by: seq of the later one that has superseded all of it, or None.
+        rest: what is still its own, where a part was superseded; None = all of it is.
+        partly: seqs of the later ones that have superseded a part, the nearest first.
+        edited: the file was changed in parts later on this path, so that a digest from before cannot hold.
+        address: where the source was moved to later on this path; None = nowhere.
+    """
+
+    by: int | None = None
+    rest: Lines | Matches | None = None
+    partly: tuple[int, ...] = ()
+    edited: bool = False
+    address: tuple[str, str | None] | None = None
+
+
+@dataclass(slots=True)
+class _Later:
+    """What came later on one source, while going back in time."""
+
+    whole: int | None = None
+    anything: int | None = None
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    ranged_by: int = -1
+    edits: deque[tuple[tuple[str, ...], int]] = field(default_factory=lambda: deque(maxlen=EDITS))
+    texts: deque[tuple[str, int]] = field(default_factory=lambda: deque(maxlen=TEXTS))
+    address: tuple[str, str | None] | None = None
+
+
+def supersede(observations: Sequence[Observation], key_of: KeyOf) -> list[Left]:
+    """What is left of each observation of a path.
+
+    Args:
+        observations: in the order of the path.
+        key_of: what identifies a file.
+    """
+    states: dict[Key, _Later] = {}
+    out = [_step(seen, states, key_of) for seen in reversed(observations)]
+    out.reverse()
+    return out
+
+
+def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:
+    subject, then = seen.subject, seen.then
+
+    def state(path: str) -> _Later:
+        return states.setdefault(("path", key_of(path, subject.cwd)), _Later())
+
+    if isinstance(then, Matches):
+        again = states.setdefault(
+            ("search", then.pattern, key_of(then.within or subject.address, subject.cwd)), _Later()
+        )
+        left = Left(again.whole) if again.whole is not None else _matches(then, state)
+        if then.pattern is not None and then.complete:
+            again.whole = seen.seq
+        for match in then.matches:
+            if match.line is not None and match.text is not None and not match.piece:
+                _add_range(state(match.path), match.line, match.line, seen.seq)
+        return left
+    if isinstance(then, Listing):
+        listing = ("listing", key_of(subject.address, subject.cwd), then.pattern, then.deep, then.hidden)
+        again = states.setdefault(listing, _Later())
+        left = Left(again.whole)
+        if then.complete:
+            again.whole = seen.seq
+        return left
+    if subject.kind not in ("file", "directory"):
+        again = states.setdefault((subject.kind, subject.address, subject.cwd), _Later())
+        left = Left(again.whole)
+        if not isinstance(then, Unverifiable) or subject.kind != "url":
+            again.whole = seen.seq
+        return left
+    later = state(subject.address)
+    left = _left(then, later)
+    _add(seen, later)
+    if seen.action == "moved" and seen.to is not None:
+        key, to = ("path", key_of(subject.address, subject.cwd)), ("path", key_of(seen.to, subject.cwd))
+        if key != to:
+            onwards = states.pop(to, None) or _Later()
+            onwards.address = onwards.address or (seen.to, subject.cwd)
+            states[key] = onwards
+            states[to] = _Later(whole=seen.seq, anything=seen.seq)
+    return left
+
+
+# --- what a later one covers ------------------------------------------------------------------------------------
+
+
+def _add(seen: Observation, later: _Later) -> None:
+    """Go back in time past one observation of a file."""
+    then = seen.then
+    if isinstance(then, Unverifiable) and not seen.changes:
+        return
+    if seen.changes or not isinstance(then, Unverifiable):
+        later.anything = seen.seq
+    if covers_all(seen):
+        later.whole = seen.seq
+        later.ranges.clear()
+        later.edits.clear()
+        later.texts.clear()
+        return
+    if not isinstance(then, Lines):
+        return
+    later.texts.extend((excerpt.text, seen.seq) for excerpt in then.excerpts if not excerpt.cut and not excerpt.pieces)
+    if seen.changes:
+        later.ranges.clear()
+        later.edits.append((then.replaced, seen.seq))
+        return
+    for excerpt in then.excerpts:
+        for low, high in numbered(excerpt):
+            _add_range(later, low, high, seen.seq)
+
+
+def covers_all(seen: Observation) -> bool:
+    """Whether nothing that was known of the source before is left to hold."""
+    match seen.then:
+        case Whole() | Absent() | Response():
+            return True
+        case Lines() as lines:
+            return whole_in_lines(lines) and not any(excerpt.cut or excerpt.pieces for excerpt in lines.excerpts)
+        case _:
+            return seen.changes
+
+
+def numbered(excerpt: Excerpt) -> list[tuple[int, int]]:
+    """The ranges of line numbers that an excerpt knows whole lines of."""
+    if excerpt.first is None or excerpt.snippet:
+        return []
+    last = excerpt.first + excerpt.text.count("\n")
+    holes = sorted({excerpt.first + index for index in (*excerpt.cut, *excerpt.pieces)})
+    out, low = [], excerpt.first
+    for hole in holes:
+        if hole > low:
+            out.append((low, hole - 1))
+        low = hole + 1
+    if low <= last:
+        out.append((low, last))
+    return out
+
+
+def _add_range(later: _Later, low: int, high: int, seq: int) -> None:
+    later.anything = later.ranged_by = seq
+    later.ranges = union(later.ranges, low, high)
+
+
+def union(ranges: list[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
+    """Sorted ranges that do not touch each other, with one more."""
+    at = bisect_left(ranges, (low,))
+    if at and ranges[at - 1][1] >= low - 1:
+        at -= 1
+    end = at
+    while end < len(ranges) and ranges[end][0] <= high + 1:
+        low, high = min(low, ranges[end][0]), max(high, ranges[end][1])
+        end += 1
+    ranges[at:end] = [(low, high)]
+    return ranges
+
+
+def within(ranges: list[tuple[int, int]], line: int) -> bool:
+    """Whether a line is in one of sorted ranges."""
+    at = bisect_left(ranges, (line + 1,))
+    return bool(at) and ranges[at - 1][1] >= line
+
+
+# --- what it leaves ---------------------------------------------------------------------------------------------
+
+
+def _left(then: Fingerprint, later: _Later) -> Left:
+    if later.whole is not None:
+        return Left(later.whole)
+    if isinstance(then, Absent):
+        return Left(later.anything, address=None)
+    if isinstance(then, Unverifiable) or later.anything is None:
+        return Left(address=later.address)
+    edited = bool(later.edits)
+    if isinstance(then, Whole):
+        if then.text is None:
+            return Left(edited=edited, address=later.address)
+        body = then.text.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n")
+        known = Lines((Excerpt(body, 1),) if then.text else (), ends=True)
+    elif isinstance(then, Lines):
+        known = then
+    else:
+        return Left(address=later.address)
+    excerpts, by = _subtract(known.excerpts, later)
+    if not by:
+        return Left(edited=edited, address=later.address)
+    seen_again = [text for text, _ in later.texts]
+    replaced = tuple(piece for piece in known.replaced if not any(piece in text for text in seen_again))
+    if not excerpts and (known.excerpts or not replaced):
+        return Left(max(by))
+    kept_end = known.ends and not edited and bool(excerpts) and bool(known.excerpts)
+    if kept_end:
+        last, was = excerpts[-1], known.excerpts[-1]
+        kept_end = (last.first, last.text.count("\n")) == (was.first, was.text.count("\n")) or was.text.endswith(
+            last.text
+        )
+    rest = Lines(excerpts, ends=kept_end, of=known.of, replaced=replaced)
+    return Left(None, rest, tuple(sorted(by)), edited, later.address)
+
+
+def _subtract(excerpts: Iterable[Excerpt], later: _Later) -> tuple[tuple[Excerpt, ...], set[int]]:
+    """What is left of excerpts, and who took the rest."""
+    out: list[Excerpt] = []
+    by: set[int] = set()
+    for excerpt in excerpts:
+        lines = excerpt.text.split("\n")
+        taken = [False] * len(lines)
+        if excerpt.first is not None and later.ranges:
+            for index in range(len(lines)):
+                if within(later.ranges, excerpt.first + index):
+                    taken[index] = True
+                    by.add(later.ranged_by)
+        for pieces, seq in later.edits:
+            for piece in pieces:
+                place = overlap(excerpt.text, piece)
+                if place is not None:
+                    first, last = excerpt.text.count("\n", 0, place[0]), excerpt.text.count("\n", 0, place[1])
+                    if place[1] > place[0] and excerpt.text[place[1] - 1] == "\n":
+                        last -= 1  # it ends where a line ends: the next one is untouched
+                    taken[first : last + 1] = [True] * (last + 1 - first)
+                    by.add(seq)
+        if excerpt.snippet and any(taken):
+            continue  # it begins and ends within lines: what is left of it has no place to be looked for
+        for part in _parts(excerpt, lines, taken):
+            again = next((seq for text, seq in reversed(later.texts) if _has(text, part)), None)
+            if again is None:
+                out.append(part)
+            else:
+                by.add(again)
+    return tuple(out), by
+
+
+def _parts(excerpt: Excerpt, lines: list[str], taken: list[bool]) -> list[Excerpt]:
+    """The runs of lines that are not taken."""
+    if not any(taken):
+        return [excerpt]
+    out = []
+    start = 0
+    while start < len(lines):
+        if taken[start]:
+            start += 1
+            continue
+        stop = start
+        while stop < len(lines) and not taken[stop]:
+            stop += 1
+        out.append(
+            Excerpt(
+                "\n".join(lines[start:stop]),
+                None if excerpt.first is None else excerpt.first + start,
+                tuple(index - start for index in excerpt.cut if start <= index < stop),
+                tuple(index - start for index in excerpt.pieces if start <= index < stop),
+            )
+        )
+        start = stop
+    return out
+
+
+def _has(text: str, part: Excerpt) -> bool:
+    if part.cut or part.pieces or not part.text.strip():
+        return False
+    return part.text in text if part.snippet else f"\n{part.text}\n" in f"\n{text}\n"
+
+
+def _matches(then: Matches, state: Callable[[str], _Later]) -> Left:
+    kept: list[Match] = []
+    by: set[int] = set()
+    for match in then.matches:
+        seq = _match_taken(match, state(match.path))
+        if seq is None:
+            kept.append(match)
+        else:
+            by.add(seq)
+    if not by:
+        return Left()
+    if not kept:
+        return Left(max(by))
+    return Left(None, replace(then, matches=tuple(kept)), tuple(sorted(by)))
+
+
+def _match_taken(match: Match, later: _Later) -> int | None:
+    if later.whole is not None:
+        return later.whole
+    if match.line is not None and within(later.ranges, match.line):
+        return later.ranged_by
+    text = (match.text or "").strip()
+    if text:
+        for pieces, seq in later.edits:
+            if any(text in piece or (piece.strip() and piece in text) for piece in pieces):
+                return seq
+    return None
