@@ -27,7 +27,7 @@ from onward.evidence.observation import (
     Unverifiable,
     Whole,
 )
-from onward.evidence.scope import Inside, Located, Outside, Scope, Unusable, locate
+from onward.evidence.scope import Inside, Located, Locator, Outside, Scope, Unusable
 from onward.evidence.status import ORDER, Finding, Report
 from onward.evidence.supersession import Left, supersede
 from onward.evidence.urls import check_url
@@ -81,12 +81,13 @@ def check(
         diffs: how many to make at most.
         threads: that read files; None = as many as there are processors, at most four.
     """
+    locator = Locator(scope)
     located: dict[tuple[str, str | None], Located] = {}
 
     def place(path: str, cwd: str | None) -> Located:
         found = located.get((path, cwd))
         if found is None:
-            found = located[path, cwd] = locate(path, cwd, scope)
+            found = located[path, cwd] = locator.locate(path, cwd)
         return found
 
     left = supersede(observations, lambda path, cwd: _key(place(path, cwd), path))
@@ -290,14 +291,13 @@ def _finding(
     scope: Scope,
     shows: Callable[[], bool],
 ) -> Finding:
-    then = words.fingerprint(seen.then)
     outside = plan.places.get(number, (False, ()))[0]
     if left.by is not None:
-        return Finding(seen, "superseded", then, f"looked at or changed again, see {left.by}", by=left.by)
+        return Finding(seen, "superseded", f"looked at or changed again, see {left.by}", by=left.by)
     if moved is not None:
         at, judged = moved
         path = "/".join(at)
-        return Finding(seen, "moved", then, f"at {path}", at=path, line=judged.line, partly=left.partly)
+        return Finding(seen, "moved", f"at {path}", at=path, line=judged.line, partly=left.partly)
     judged = _together(seen, plan.judged[number])
     if judged.status == "stale" and judged.diff is None and left.rest is None and isinstance(seen.then, Whole):
         judged = replace(judged, diff=_diff_by_git(seen.then, plan, number, scope, shows))
@@ -305,9 +305,7 @@ def _finding(
     if left.address is not None and not plan.places.get(number, (True, ()))[0]:
         place = "/".join(plan.places[number][1])
         now = f"{now}, at {place}, to which it was moved"
-    return Finding(
-        seen, judged.status, then, now, judged.note, judged.diff, place, judged.line, None, left.partly, outside
-    )
+    return Finding(seen, judged.status, now, judged.note, judged.diff, place, judged.line, None, left.partly, outside)
 
 
 def _together(seen: Observation, judged: Sequence[Judged]) -> Judged:

@@ -18,6 +18,7 @@ LONGEST_NAME = 255
 """Bytes of a name in it, on every usual file system."""
 
 _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
+_PLAIN = re.compile(r"(?![A-Za-z]:)(?:[\w+-][\w.+-]*)(?:/[\w+-][\w.+-]*)*\Z", re.ASCII)
 _HOME = re.compile(r"^(/home/[^/]+|/Users/[^/]+|/root|[a-z]:/Users/[^/]+)(?=/|$)")
 
 
@@ -65,50 +66,68 @@ class Unusable:
 Located = Inside | Outside | Unusable
 
 
-def locate(address: str, cwd: str | None, scope: Scope) -> Located:
-    """Where a recorded address lies.
+class Locator:
+    """Finds where recorded addresses lie in one scope."""
 
-    Args:
-        address: as recorded: relative, absolute, with `~`, with `..`; of Windows too.
-        cwd: the directory that it was meant from, if not the session's.
-    """
-    if not address:
-        return Unusable("the path is empty")
-    if "\0" in address:
-        return Unusable("the path has a NUL character")
-    base = _slashes(scope.cwd if cwd is None else cwd, scope)
-    path = _slashes(address, scope)
-    recorded = posixpath.normpath(_slashes(scope.recorded, scope))
-    if path == "~" or path.startswith("~/"):
-        home = _HOME.match(recorded)
-        if home is None:
-            return Outside(path)
-        path = home.group(1) + path[1:]
-    elif path.startswith("~"):
-        return Outside(path)
-    if not _absolute(base):
-        base = posixpath.join(_slashes(scope.cwd, scope), base)
-    whole = posixpath.normpath(path if _absolute(path) else posixpath.join(base, path))
-    whole = "/" + whole.lstrip("/") if whole.startswith("/") else whole
-    try:
-        encoded = [part.encode(errors="surrogateescape") for part in whole.split("/")]
-    except UnicodeEncodeError:
-        return Unusable("the path is no text that a file system takes")
-    if sum(map(len, encoded)) + len(encoded) > LONGEST or max(map(len, encoded)) > LONGEST_NAME:
-        return Unusable("the path is longer than file systems take")
-    if whole == recorded:
-        return Inside(())
-    if whole.startswith(recorded.rstrip("/") + "/"):
-        return Inside(tuple(whole[len(recorded.rstrip("/")) + 1 :].split("/")))
-    return Outside(whole)
+    def __init__(self, scope: Scope) -> None:
+        """Nothing is looked at."""
+        self._scope = scope
+        self._windows = _DRIVE.match(scope.recorded) is not None
+        self._recorded = posixpath.normpath(self._slashes(scope.recorded))
+        self._cwd = self._slashes(scope.cwd)
+        self._bases: dict[str | None, tuple[str, ...] | None] = {}
+
+    def locate(self, address: str, cwd: str | None = None) -> Located:
+        """Where a recorded address lies.
+
+        Args:
+            address: as recorded: relative, absolute, with `~`, with `..`; of Windows too.
+            cwd: the directory that it was meant from, if not the session's.
+        """
+        # Most are plain names below the root.
+        if len(address) < LONGEST_NAME and _PLAIN.match(address) is not None:
+            if cwd not in self._bases:
+                base = self._placed(".", cwd)
+                self._bases[cwd] = base.parts if isinstance(base, Inside) and len(base.shown) < 2_000 else None
+            below = self._bases[cwd]
+            if below is not None:
+                return Inside((*below, *address.split("/")))
+        return self._placed(address, cwd)
+
+    def _placed(self, address: str, cwd: str | None) -> Located:
+        if not address:
+            return Unusable("the path is empty")
+        if "\0" in address:
+            return Unusable("the path has a NUL character")
+        base = self._cwd if cwd is None else self._slashes(cwd)
+        path = self._slashes(address)
+        recorded = self._recorded
+        if path.startswith("~"):
+            home = _HOME.match(recorded)
+            if home is None or path[1:2] not in ("", "/"):
+                return Outside(path)
+            path = home.group(1) + path[1:]
+        if not _absolute(base):
+            base = posixpath.join(self._cwd, base)
+        whole = posixpath.normpath(path if _absolute(path) else posixpath.join(base, path))
+        whole = "/" + whole.lstrip("/") if whole.startswith("/") else whole
+        try:
+            sizes = [len(part.encode(errors="surrogateescape")) for part in whole.split("/")]
+        except UnicodeEncodeError:
+            return Unusable("the path is no text that a file system takes")
+        if sum(sizes) + len(sizes) > LONGEST or max(sizes) > LONGEST_NAME:
+            return Unusable("the path is longer than file systems take")
+        if whole == recorded:
+            return Inside(())
+        root = recorded.rstrip("/") + "/"
+        return Inside(tuple(whole[len(root) :].split("/"))) if whole.startswith(root) else Outside(whole)
+
+    def _slashes(self, path: str) -> str:
+        """A path of Windows with slashes and a small drive letter; any other as it is: there a backslash is in a name."""
+        if _DRIVE.match(path):
+            return path[0].lower() + path[1:].replace("\\", "/")
+        return path.replace("\\", "/") if self._windows else path
 
 
 def _absolute(path: str) -> bool:
     return path.startswith("/") or _DRIVE.match(path) is not None
-
-
-def _slashes(path: str, scope: Scope) -> str:
-    """A path of Windows with slashes and a small drive letter; any other as it is, a backslash is part of a name."""
-    if _DRIVE.match(path):
-        return path[0].lower() + path[1:].replace("\\", "/")
-    return path.replace("\\", "/") if _DRIVE.match(scope.recorded) else path

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from onward.evidence.observation import Observation
+from onward.evidence.words import fingerprint
 
 Status = Literal["fresh", "stale", "moved", "missing", "superseded", "unverifiable"]
 """fresh: still so, perhaps some lines further down. stale: changed. moved: the same, elsewhere. missing: not there.
@@ -24,7 +25,7 @@ class Finding:
     """What became of an observation.
 
     Attributes:
-        then, now: what was known and what is so now, in a few words.
+        now: what is so now, in a few words.
         note: why it has this status, where that is not plain; empty otherwise.
         diff: a unified diff of then and now, bounded; None where there is none to show.
         at: the file where it is now (of `moved`), relative to the root.
@@ -36,7 +37,6 @@ class Finding:
 
     observation: Observation
     status: Status
-    then: str
     now: str
     note: str = ""
     diff: str | None = None
@@ -45,6 +45,11 @@ class Finding:
     by: int | None = None
     partly: tuple[int, ...] = ()
     outside: bool = False
+
+    @property
+    def then(self) -> str:
+        """What was known, in a few words."""
+        return fingerprint(self.observation.then)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from msgspec.structs import replace
 
@@ -66,10 +66,10 @@ class _Later:
 
     whole: int | None = None
     anything: int | None = None
-    ranges: list[tuple[int, int]] = field(default_factory=list)
+    ranges: list[tuple[int, int]] | None = None
     ranged_by: int = -1
-    edits: deque[tuple[tuple[str, ...], int]] = field(default_factory=lambda: deque(maxlen=EDITS))
-    texts: deque[tuple[str, int]] = field(default_factory=lambda: deque(maxlen=TEXTS))
+    edits: deque[tuple[tuple[str, ...], int]] | None = None
+    texts: deque[tuple[str, int]] | None = None
     address: tuple[str, str | None] | None = None
 
 
@@ -90,7 +90,11 @@ def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:
     subject, then = seen.subject, seen.then
 
     def state(path: str) -> _Later:
-        return states.setdefault(("path", key_of(path, subject.cwd)), _Later())
+        key = ("path", key_of(path, subject.cwd))
+        found = states.get(key)
+        if found is None:
+            found = states[key] = _Later()
+        return found
 
     if isinstance(then, Matches):
         again = states.setdefault(
@@ -141,15 +145,19 @@ def _add(seen: Observation, later: _Later) -> None:
         later.anything = seen.seq
     if covers_all(seen):
         later.whole = seen.seq
-        later.ranges.clear()
-        later.edits.clear()
-        later.texts.clear()
+        later.ranges = later.edits = later.texts = None
         return
     if not isinstance(then, Lines):
         return
-    later.texts.extend((excerpt.text, seen.seq) for excerpt in then.excerpts if not excerpt.cut and not excerpt.pieces)
+    if later.texts is None:
+        later.texts = deque(maxlen=TEXTS)
+    later.texts.extend(
+        (f"\n{excerpt.text}\n", seen.seq) for excerpt in then.excerpts if not excerpt.cut and not excerpt.pieces
+    )
     if seen.changes:
-        later.ranges.clear()
+        later.ranges = None
+        if later.edits is None:
+            later.edits = deque(maxlen=EDITS)
         later.edits.append((then.replaced, seen.seq))
         return
     for excerpt in then.excerpts:
@@ -186,7 +194,7 @@ def numbered(excerpt: Excerpt) -> list[tuple[int, int]]:
 
 def _add_range(later: _Later, low: int, high: int, seq: int) -> None:
     later.anything = later.ranged_by = seq
-    later.ranges = union(later.ranges, low, high)
+    later.ranges = union(later.ranges or [], low, high)
 
 
 def union(ranges: list[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
@@ -231,7 +239,7 @@ def _left(then: Fingerprint, later: _Later) -> Left:
     excerpts, by = _subtract(known.excerpts, later)
     if not by:
         return Left(edited=edited, address=later.address)
-    seen_again = [text for text, _ in later.texts]
+    seen_again = [text for text, _ in later.texts or ()]
     replaced = tuple(piece for piece in known.replaced if not any(piece in text for text in seen_again))
     if not excerpts and (known.excerpts or not replaced):
         return Left(max(by))
@@ -257,7 +265,7 @@ def _subtract(excerpts: Iterable[Excerpt], later: _Later) -> tuple[tuple[Excerpt
                 if within(later.ranges, excerpt.first + index):
                     taken[index] = True
                     by.add(later.ranged_by)
-        for pieces, seq in later.edits:
+        for pieces, seq in later.edits or ():
             for piece in pieces:
                 place = overlap(excerpt.text, piece)
                 if place is not None:
@@ -269,7 +277,7 @@ def _subtract(excerpts: Iterable[Excerpt], later: _Later) -> tuple[tuple[Excerpt
         if excerpt.snippet and any(taken):
             continue  # it begins and ends within lines: what is left of it has no place to be looked for
         for part in _parts(excerpt, lines, taken):
-            again = next((seq for text, seq in reversed(later.texts) if _has(text, part)), None)
+            again = next((seq for text, seq in reversed(later.texts or ()) if _has(text, part)), None)
             if again is None:
                 out.append(part)
             else:
@@ -303,9 +311,10 @@ def _parts(excerpt: Excerpt, lines: list[str], taken: list[bool]) -> list[Excerp
 
 
 def _has(text: str, part: Excerpt) -> bool:
+    """Whether a later text, framed by line ends, has what is left of an earlier one."""
     if part.cut or part.pieces or not part.text.strip():
         return False
-    return part.text in text if part.snippet else f"\n{part.text}\n" in f"\n{text}\n"
+    return (part.text if part.snippet else f"\n{part.text}\n") in text
 
 
 def _matches(then: Matches, state: Callable[[str], _Later]) -> Left:
@@ -327,11 +336,11 @@ def _matches(then: Matches, state: Callable[[str], _Later]) -> Left:
 def _match_taken(match: Match, later: _Later) -> int | None:
     if later.whole is not None:
         return later.whole
-    if match.line is not None and within(later.ranges, match.line):
+    if match.line is not None and later.ranges and within(later.ranges, match.line):
         return later.ranged_by
     text = (match.text or "").strip()
     if text:
-        for pieces, seq in later.edits:
+        for pieces, seq in later.edits or ():
             if any(text in piece or (piece.strip() and piece in text) for piece in pieces):
                 return seq
     return None

@@ -99,6 +99,7 @@ def _ask(url: str, then: Response, seconds: float) -> _Answer:
             elif not address.is_global and not private:
                 raise _No("it leads into a private network")
             answer = _get(parts, str(address), then, deadline)
+            deadline.check()  # what was cut off looks like the end of an answer
             if answer.status not in (301, 302, 303, 307, 308) or answer.location is None:
                 return answer
             url, first = urljoin(url, answer.location), False
@@ -130,6 +131,12 @@ class _Deadline:
             if self._over:
                 raise TimeoutError
             self._sockets.append(connection)
+
+    def check(self) -> None:
+        """Raise TimeoutError when the time is up."""
+        with self._guard:
+            if self._over:
+                raise TimeoutError
 
     def _end(self) -> None:
         with self._guard:
@@ -197,4 +204,6 @@ def _body(response: http.client.HTTPResponse) -> str | None:
     while left > 0 and (part := response.read(min(left, 1 << 16))):
         whole.update(part)
         left -= len(part)
+    if left > 0 and response.length:
+        raise http.client.IncompleteRead(b"", response.length)
     return whole.hexdigest() if left > 0 else None
