@@ -196,6 +196,21 @@ def rows(big: Path, warm: Path, sized: dict[int, Path]) -> list[Row]:
             (Case(ONWARD, "onward_cases:sessions_listed", "--all --json", {"count": 1_000}),),
             rounds=3,
         ),
+        *(
+            Row(
+                f"status-{files}",
+                f"Whether {files:,} files that were looked at still hold",
+                (Metric("warm_s", "s", "again"), Metric("cold_s", "s", "the first time")),
+                (
+                    Case(
+                        ONWARD, "looked:status", "every second whole, the others in part; all fresh", {"files": files}
+                    ),
+                    Case("git status", "looked:git_status", "the first time: git add", {"files": files}, peer=True),
+                ),
+                rounds=rounds,
+            )
+            for files, rounds in ((10_000, 3), (200_000, 1))
+        ),
         Row(
             "pi",
             "Importing a long session of Pi (0.97 MB)",

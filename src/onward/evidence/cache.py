@@ -42,6 +42,11 @@ Known = tuple[Stat, Digests]
 Verdict = tuple[bytes, int | None, bool]
 """Of something that was known and held: sha256 of the file in which it did, at which line, whether that is another."""
 
+Kept = tuple[dict[str, Known], dict[tuple[str, bytes], Verdict]]
+"""Of a folder: what files were, by name; and verdicts, by name and a digest of what was known."""
+
+NOTHING: Kept = ({}, {})
+
 
 def trustworthy(state: Stat) -> bool:
     """Whether a later change of a file is sure to give it another state.
@@ -64,27 +69,13 @@ class Cache:
         """Release the file."""
         self._database.close()
 
-    def known(self, root: str, folder: str) -> tuple[dict[str, Known], dict[tuple[str, bytes], Verdict]]:
-        """What is kept of the files in a folder: by name; and by name and digest of what was known."""
-        if not _storable(root, folder):
-            return {}, {}
+    def known(self, folders: Sequence[tuple[str, str]]) -> list[Kept]:
+        """What is kept of the files in some folders, each given as root and path below it."""
 
-        def work(connection: sqlite3.Connection) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-            return (
-                connection.execute(
-                    "SELECT name, dev, ino, size, mtime, ctime, sha256, blob FROM file WHERE root = ? AND folder = ?",
-                    (root, folder),
-                ).fetchall(),
-                connection.execute(
-                    "SELECT name, known, sha256, line, moved FROM verdict WHERE root = ? AND folder = ?", (root, folder)
-                ).fetchall(),
-            )
+        def work(connection: sqlite3.Connection) -> list[Kept]:
+            return [_kept(connection, *folder) if _storable(*folder) else NOTHING for folder in folders]
 
-        rows, verdicts = self._database.run(work, write=False) or ([], [])
-        return (
-            {row[0]: (Stat(*row[1:6]), Digests(row[6], row[7])) for row in rows},  # type: ignore[arg-type, misc]
-            {(row[0], row[1]): (row[2], row[3], bool(row[4])) for row in verdicts},  # type: ignore[misc]
-        )
+        return self._database.run(work, write=False) or [NOTHING] * len(folders)
 
     def keep(
         self,
@@ -111,6 +102,20 @@ class Cache:
             connection.executemany("INSERT OR REPLACE INTO verdict VALUES (?,?,?,?,?,?,?)", held)
 
         self._database.run(work, write=True)
+
+
+def _kept(connection: sqlite3.Connection, root: str, folder: str) -> Kept:
+    rows = connection.execute(
+        "SELECT name, dev, ino, size, mtime, ctime, sha256, blob FROM file WHERE root = ? AND folder = ?",
+        (root, folder),
+    )
+    verdicts = connection.execute(
+        "SELECT name, known, sha256, line, moved FROM verdict WHERE root = ? AND folder = ?", (root, folder)
+    )
+    return (
+        {name: (Stat(*state), Digests(sha256, blob)) for name, *state, sha256, blob in rows},
+        {(name, known): (sha256, line, bool(moved)) for name, known, sha256, line, moved in verdicts},
+    )
 
 
 def _storable(*texts: str) -> bool:

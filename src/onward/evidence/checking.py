@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, islice
 
+from msgspec.structs import replace
+
 from onward.evidence import git, words
-from onward.evidence.cache import Cache
+from onward.evidence.cache import NOTHING, Cache, Kept
 from onward.evidence.files import Missing, Parts, Skipped, Tree, read
 from onward.evidence.judging import Judged
 from onward.evidence.lines import decode, diff
@@ -117,14 +119,11 @@ def check(
     return Report(tuple(findings), tuple(notes))
 
 
-def _key(place: Located, path: str) -> str:
-    match place:
-        case Inside(parts):
-            return "./" + "/".join(parts)
-        case Outside(whole):
-            return whole
-        case Unusable():
-            return "\0" + path
+def _key(place: Located, path: str) -> Hashable:
+    """What tells a file from others."""
+    if isinstance(place, Inside):
+        return place.parts
+    return place.path if isinstance(place, Outside) else "\0" + path
 
 
 # --- planning ---------------------------------------------------------------------------------------------------
@@ -229,17 +228,18 @@ def _look(
 ) -> None:
     total, done = sum(map(len, plan.folders.values())), 0
 
-    def one(item: tuple[tuple[bool, Parts], list[Task]]) -> tuple[bool, Looked]:
-        (outside, folder), tasks = item
-        tree = trees[outside]
-        known, held = ({}, {}) if cache is None else cache.known(tree.root, "/".join(folder))
-        return outside, look(tree, folder, tasks, known, held, shows)
+    def one(item: tuple[_Folder, Kept]) -> tuple[bool, Looked]:
+        ((outside, folder), tasks), (known, held) = item
+        return outside, look(trees[outside], folder, tasks, known, held, shows)
 
     workers = threads or min(4, os.cpu_count() or 1)
     with ThreadPoolExecutor(workers) as pool:
         items = iter(plan.folders.items())
         for window in _windows(items):
-            found = list(pool.map(one, window))
+            kept = [NOTHING] * len(window)
+            if cache is not None:
+                kept = cache.known([(trees[outside].root, "/".join(folder)) for (outside, folder), _ in window])
+            found = list(pool.map(one, zip(window, kept, strict=True)))
             for _, looked in found:
                 for task, judged in looked.judged:
                     plan.judged[task.number].append(judged)
@@ -253,9 +253,10 @@ def _look(
                 progress(done, total)
 
 
-def _windows(
-    items: Iterator[tuple[tuple[bool, Parts], list[Task]]],
-) -> Iterator[list[tuple[tuple[bool, Parts], list[Task]]]]:
+_Folder = tuple[tuple[bool, Parts], list[Task]]
+
+
+def _windows(items: Iterator[_Folder]) -> Iterator[list[_Folder]]:
     while window := list(islice(items, WINDOW)):
         yield window
 

@@ -9,8 +9,9 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha1, sha256
+
+from msgspec import Struct
 
 LARGEST = 1 << 30
 """Bytes of a file that is hashed."""
@@ -41,8 +42,7 @@ class Missing(Exception):
     """There is nothing at a path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(Struct, frozen=True, gc=False):
     """What tells one state of a file from another without reading it. Times in nanoseconds since 1970."""
 
     dev: int
@@ -52,8 +52,7 @@ class Stat:
     ctime: int
 
 
-@dataclass(frozen=True, slots=True)
-class Digests:
+class Digests(Struct, frozen=True, gc=False):
     """sha256 of a file's bytes, and git's ids of a blob with them in repositories of either kind, as bytes."""
 
     sha256: bytes
@@ -155,8 +154,10 @@ class Tree:
 
 def status_at(fd: int, name: str) -> os.stat_result:
     """The state of a name in an open directory, no link followed. Raises Missing, Skipped."""
-    with _saying():
+    try:
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError as error:
+        raise _said(error) from None
 
 
 def stat_of(found: os.stat_result) -> Stat:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from onward.evidence import words
 from onward.evidence.files import Digests
@@ -15,8 +16,7 @@ from onward.evidence.status import Status
 EDITED = "it was changed in parts later on this path, and its text from before was not kept"
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """What became of what was known of one file. See `Finding`."""
 
     status: Status

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import msgspec
+from msgspec import Struct
 
 from onward.evidence.cache import Known, Verdict, trustworthy
 from onward.evidence.files import (
@@ -35,8 +36,7 @@ from onward.evidence.observation import Absent, Lines, Match, Unverifiable, Whol
 Asked = Knows | Absent
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A question about one file.
 
     Attributes:

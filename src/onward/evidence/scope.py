@@ -11,6 +11,8 @@ import posixpath
 import re
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 LONGEST = 4_096
 """Bytes of a path; no system takes more (Linux's PATH_MAX)."""
 
@@ -37,8 +39,7 @@ class Scope:
     cwd: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Struct, frozen=True):
     """A path below the root: names, without `.` and `..`. None at all = the root itself."""
 
     parts: tuple[str, ...]
@@ -123,7 +124,7 @@ class Locator:
         return Inside(tuple(whole[len(root) :].split("/"))) if whole.startswith(root) else Outside(whole)
 
     def _slashes(self, path: str) -> str:
-        """A path of Windows with slashes and a small drive letter; any other as it is: there a backslash is in a name."""
+        """A path of Windows with slashes and a small drive letter; elsewhere a backslash is part of a name."""
         if _DRIVE.match(path):
             return path[0].lower() + path[1:].replace("\\", "/")
         return path.replace("\\", "/") if self._windows else path

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from msgspec import Struct
+
 from onward.evidence.observation import Observation
 from onward.evidence.words import fingerprint
 
@@ -20,8 +22,7 @@ ORDER: tuple[Status, ...] = ("fresh", "superseded", "moved", "unverifiable", "st
 """From the best to the worst. What was superseded rests on something newer that has its own status."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What became of an observation.
 
     Attributes:

@@ -8,7 +8,7 @@ from before it are not compared with numbers from after it, because it may have 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -60,6 +60,9 @@ class Left:
     address: tuple[str, str | None] | None = None
 
 
+_ALONE = Left()
+
+
 @dataclass(slots=True)
 class _Later:
     """What came later on one source, while going back in time."""
@@ -81,9 +84,26 @@ def supersede(observations: Sequence[Observation], key_of: KeyOf) -> list[Left]:
         key_of: what identifies a file.
     """
     states: dict[Key, _Later] = {}
-    out = [_step(seen, states, key_of) for seen in reversed(observations)]
+    touched = Counter(key for seen in observations for key in _touched(seen, key_of))
+    out = []
+    for seen in reversed(observations):
+        plain = isinstance(seen.then, Whole | Lines) and seen.action != "moved"
+        # Most sources are looked at once: nothing comes before or after.
+        alone = plain and touched[key_of(seen.subject.address, seen.subject.cwd)] == 1
+        out.append(_ALONE if alone else _step(seen, states, key_of))
     out.reverse()
     return out
+
+
+def _touched(seen: Observation, key_of: KeyOf) -> list[Key]:
+    """What an observation has to do with."""
+    cwd = seen.subject.cwd
+    keys = [key_of(seen.subject.address, cwd)]
+    if isinstance(seen.then, Matches):
+        keys += {key_of(match.path, cwd) for match in seen.then.matches}
+    if seen.to is not None:
+        keys.append(key_of(seen.to, cwd))
+    return keys
 
 
 def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:
