@@ -41,6 +41,10 @@ DOCUMENTS = {
     '"calls":[{"call_id","tool","effect","decision","text","seq","started","arguments","evidence"}],"stale":[…],"next",'
     '"branch","run","resumes","checkpoint","turn","step","prompt","left":{branch:[reason…]}}',
     "queue": '{"session","input","state"}',
+    "compact": '{"session","tier","before","after","replaced":[seq…],"cut","summary",'
+    '"lost":[{"kind","value","seq","reattached"}],"branch","policy","window","assumed","saved","cache_cost",'
+    '"results":[{"seq","call_id","to","before","after"}],"turn_start","split","summarised":{"messages","of_the_turn"},'
+    '"how","read_files":[…],"modified_files":[…],"declined":{"why","reason"},"dry_run","start","nodes":[seq…]}',
     "delete": '{"session","trash"}',
     "purge": '{"purged":[session…]}',
     "export": '{"session","format","path","lines","loss":[{"seq","what"}],'
@@ -79,6 +83,11 @@ NOTES = {
     "`total`. An event of another session says whose in `session`. `fix` shows the text again and changes nothing, "
     "`restore` puts it before the model again; each is null where there is no such command, and `explanation` says "
     "why. `message` is the index in the context; `request` the newest recorded request, and whether it had the text.",
+    "compact": "`tier` is pointers, placeholders, summary, or none (then `declined` says why, and the command is "
+    "content). `before` and `after` are tokens, `cache_cost` those that the next request cannot take from the cache; "
+    "`replaced` are the nodes that leave the surface, `nodes` what stands for them; `cut` is the first node that is "
+    "kept behind a summary. With `--undo`, `replaced` is what leaves again, and there are `restored`, `undone` (the "
+    "compaction) and `seq`.",
     "calls": "`seq` is that of the message that asks for it, and `block` the index in it; `attempts` counts the "
     "tool/calls (none in the logs of programs that do not log them), `result` is the seq of the answer, `owner` the "
     "session whose file has the line that asks. `open`: it may have had an effect that nobody knows of.",

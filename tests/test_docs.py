@@ -136,6 +136,7 @@ def test_the_documents_on_the_page_have_the_keys_that_commands_print(tmp_path: P
         "resume": ["resume", session],
         "queue": ["queue", session, "x"],
         "export": ["export", session, "--to", "markdown", "--output", str(tmp_path / "out.md")],
+        "compact": ["compact", session],
         "reindex": ["reindex"],
         "delete": ["delete", session],
         "purge": ["purge", "--yes"],

@@ -23,13 +23,16 @@ from onward.session import Session
 from onward.store import Store
 
 if TYPE_CHECKING:
+    from onward.context.compaction.plan import Policy
     from onward.context.counting import Count
     from onward.context.model import ModelClient
     from onward.explain.explanation import Explanation
     from onward.model.checkpoint import Bindings
     from onward.running.aio import AsyncTurn
+    from onward.running.compacting import AsyncWriter, Compacted
     from onward.running.queue import QueuedInput, Target
     from onward.running.recovered import Recovery
+    from onward.running.uncompacting import Undone
 
 BRANCH_SUMMARY = "branch_summary"
 """The kind of the usage of a branch's summary that came to nothing."""
@@ -189,6 +192,32 @@ class AsyncSession:
     async def why(self, text: str | None = None, **which: Any) -> Explanation:
         """See `Session.why`."""
         return await through(lambda: self.sync_session.why(text, **which))
+
+    async def compact(
+        self,
+        policy: Policy = "tiered",
+        window: int | None = None,
+        *,
+        instructions: str | None = None,
+        model: ModelClient | None = None,
+        summarise: AsyncWriter | None = None,
+        dry_run: bool = False,
+    ) -> Compacted:
+        """See `Session.compact`; the model is asked in this event loop."""
+        from onward.running.compacting import asked_for, compact_async, preview
+        from onward.running.summarising import async_writer_of
+
+        session = self.sync_session
+        rules = await through(asked_for, session, policy, window, instructions)
+        if dry_run:
+            return await through(preview, session, rules)
+        await through(session.check_compactable)
+        write = async_writer_of(model, rules.window) if summarise is None else summarise
+        return await compact_async(session, rules, write)
+
+    async def undo_compaction(self) -> Undone:
+        """See `Session.undo_compaction`."""
+        return await through(self.sync_session.undo_compaction)
 
     async def fork(self, **fields: Any) -> AsyncSession:
         """See `Session.fork`."""

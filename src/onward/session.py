@@ -18,6 +18,7 @@ from onward.model.tree import NONE
 from onward.reading import View, select
 from onward.running.attended import Attended
 from onward.running.branching import Branching
+from onward.running.compactable import Compactable
 from onward.running.durable import Durable
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Keeper(Protocol):
         ...
 
 
-class Session(Attended, Branching, Durable):
+class Session(Attended, Branching, Compactable, Durable):
     """One session, opened to read or to write.
 
     Use it as a context manager. A handle is thread-safe; it does not survive `os.fork()`.

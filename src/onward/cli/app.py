@@ -24,6 +24,7 @@ COMMANDS = {
     "why": "explaining:why",
     "calls": "calls:calls",
     "tool-result": "calls:tool_result",
+    "compact": "compacting:compact",
     "run": "running:run",
     "fork": "changing:fork",
     "branch": "changing:branch",

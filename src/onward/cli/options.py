@@ -138,3 +138,28 @@ def reading(store: Store, session: str) -> Session:
 def writing(store: Store, session: str) -> Session:
     """Open the session that a person means, to write."""
     return store.open(store.find(session))
+
+
+def working(store: Store, session: str, point: Point) -> Session:
+    """Open the session that a person means, to go on with it on a branch, or on a new one from a point of the log."""
+    opened = writing(store, session)
+    try:
+        if point.at is not None or point.node is not None:
+            view = point.of(opened)
+            name = _free(f"from-{'start' if view.leaf is None else view.leaf}", opened)
+            opened.create_branch(name, node=view.leaf)
+            opened.move(name, view.leaf)
+        elif point.branch is not None:
+            opened.move(point.branch, point.of(opened).leaf)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _free(name: str, session: Session) -> str:
+    taken = session.branches()
+    number = 1
+    while (free := name if number == 1 else f"{name}-{number}") in taken:
+        number += 1
+    return free

@@ -200,19 +200,42 @@ class RequestHeader(Data, frozen=True):
 
 
 class CompactionStart(Data, frozen=True):
-    """A compaction begins; an unmatched one newer than the last `writer/opened` is running."""
+    """A compaction begins; an unmatched one newer than the last `writer/opened` is running.
+
+    `tier` is the strongest means that it will use, `window` the model's in tokens, `tokens` what the context takes.
+    """
 
     trigger: str | UnsetType = UNSET
     policy: str | UnsetType = UNSET
+    tier: str | UnsetType = UNSET
+    window: int | UnsetType = UNSET
+    tokens: int | UnsetType = UNSET
     first: int | UnsetType = UNSET
     last: int | UnsetType = UNSET
+
+
+class SummaryClaim(Struct, frozen=True, omit_defaults=True):
+    """A line of a summary: its section's heading, what it says, the seqs that it rests on."""
+
+    section: str
+    text: str
+    sources: list[int] = field(default_factory=list)
+
+
+class SummaryLoss(Struct, frozen=True, omit_defaults=True):
+    """What a summary's own words lack of what it stands for, and whether its text has it all the same, at its end."""
+
+    kind: str
+    value: str
+    seq: int
+    reattached: bool = False
 
 
 class CompactionSummary(Data, frozen=True):
     """A summary that stands on the surface for what it replaced.
 
     It projects to `messages` where they are given (a format whose summary is several messages), else to one user
-    message with the text of `summary`. `how` says who wrote it.
+    message with the text of `summary`. `how` says who wrote it; `start` is the seq of its compaction/start.
     """
 
     summary: str = ""
@@ -226,6 +249,8 @@ class CompactionSummary(Data, frozen=True):
     modified_files: list[str] | UnsetType = UNSET
     instructions: str | UnsetType = UNSET
     start: int | UnsetType = UNSET
+    claims: list[SummaryClaim] | UnsetType = UNSET
+    lost: list[SummaryLoss] | UnsetType = UNSET
 
 
 class CompactionEnd(Data, frozen=True):

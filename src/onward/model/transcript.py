@@ -53,7 +53,7 @@ def transcript(path: Sequence[Event], surface: Collection[int], takers: Collecti
     for event in path:
         data = event.data if isinstance(event.data, dict) else {}
         tools.update(_called(data))
-        if isinstance(event.surface, SurfaceOp) and (event.type in _STAND_INS or event.seq in takers):
+        if isinstance(event.surface, SurfaceOp) and (_stands_in(event.type, event.surface) or event.seq in takers):
             continue
         if event.seq in surface:
             state: State = "current"
@@ -62,6 +62,11 @@ def transcript(path: Sequence[Event], surface: Collection[int], takers: Collecti
         tool = _tool(event.type, data, tools)
         entries.append(Entry(event.seq, event.type, role_of(event), event.time, text_of(event), tool, state))
     return entries
+
+
+def _stands_in(type_: str, op: SurfaceOp) -> bool:
+    """Whether a node that changes the surface stands for others, also where those have come back since."""
+    return type_ in _STAND_INS or (type_ == "tool/result" and op.replace is not UNSET)
 
 
 def role_of(event: Event) -> str | None:

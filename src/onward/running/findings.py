@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from onward.errors import BlobMissing
 from onward.log.calls import journal_nodes
@@ -17,7 +18,7 @@ from onward.model.call import Call
 from onward.model.checkpoint import Bindings, Findings, Saved, Unpaired, Workspace, kept
 from onward.model.decisions import JOURNAL_CONFLICT, Decision, decide, evidence_of
 from onward.model.digests import surface_digest
-from onward.model.event import Event
+from onward.model.event import Event, SurfaceOp
 from onward.model.facts import Checkpoint, Reason
 from onward.model.journal import journal
 from onward.model.partial import arguments_of
@@ -212,7 +213,12 @@ def look(
         on_path=saved.about in path,
         foreign=[] if saved.about not in path else _foreign(view, saved, there, run),
         surface=surface_digest(map(view.log.chain.hash, state.surface(saved.about))),
-        unpaired=_unpaired(surface, nodes, since=min(run, default=turn.start.seq), open_=turn.end is None),
+        unpaired=_unpaired(
+            [(_first(view, event), event) for event in surface],
+            nodes,
+            since=min(run, default=turn.start.seq),
+            open_=turn.end is None,
+        ),
         effects=_effects(view, saved, turn.leaf) if chosen else [],
         workspace=None if bindings.workspace is None else workspace_at(bindings.workspace),
     )
@@ -274,11 +280,24 @@ def _effects(view: View, saved: Saved, leaf: int) -> list[int]:
     return [event.seq for event in after if event.type == "tool/call" and event.data.get("effect") != "read"]
 
 
-def _unpaired(surface: Sequence[Event], nodes: Sequence[Event], *, since: int, open_: bool) -> list[Unpaired]:
-    """Calls and results from `since` on that stand alone on the surface, once what is open is closed."""
+def _first(view: View, event: Event) -> int:
+    """The seq of a node, or of the result whose content it changes."""
+    while event.type == "tool/result" and isinstance(event.surface, SurfaceOp) and event.surface.replace is not UNSET:
+        event = view.log.chain.stored(event.surface.replace[0])
+    return event.seq
+
+
+def _unpaired(
+    surface: Sequence[tuple[int, Event]], nodes: Sequence[Event], *, since: int, open_: bool
+) -> list[Unpaired]:
+    """Calls and results from `since` on that stand alone on the surface, once what is open is closed.
+
+    Args:
+        surface: its events, each with the seq that it counts as.
+    """
     waiting: dict[str, list[int]] = {}
     out: list[Unpaired] = []
-    parts = [(event.seq, part) for event in surface if event.seq >= since for part in _parts(event.type, event.data)]
+    parts = [(event.seq, part) for at, event in surface if at >= since for part in _parts(event.type, event.data)]
     if open_:
         ends = closers(nodes, stale_before=nodes[-1].seq + 1)
         parts += [(NONE, part) for draft in ends for part in _parts(draft.type, draft.data)]

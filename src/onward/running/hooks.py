@@ -24,6 +24,8 @@ Point = Literal[
     "step-starting",
     "tool-starting",
     "step-ended",
+    "compaction-starting",
+    "compaction-ended",
     "turn-stopping",
     "session-ended",
 ]
@@ -31,11 +33,11 @@ Point = Literal[
 
 POINTS: tuple[Point, ...] = get_args(Point)
 
-NO_VETO: frozenset[Point] = frozenset({"step-ended", "session-ended"})
+NO_VETO: frozenset[Point] = frozenset({"step-ended", "compaction-ended", "session-ended"})
 """Points where it has happened already, so that a veto is a failure of the hook."""
 
-NO_INJECT: frozenset[Point] = frozenset({"session-ended"})
-"""Points behind which no model is called."""
+NO_INJECT: frozenset[Point] = frozenset({"compaction-starting", "compaction-ended", "session-ended"})
+"""Points behind which no model is called, or that may lie outside of turns."""
 
 OF_THE_STORE: frozenset[Point] = frozenset({"session-created", "session-ended"})
 """Points that verbs without an `await` come by, whoever calls them, so that their hooks are plain functions."""
@@ -70,7 +72,7 @@ class Moment:
         step: the number of the step in its turn, or None outside of steps.
         call: the tool call that is about to start, at `tool-starting`.
         reason: why it stops or ended, at `turn-stopping` and `session-ended`.
-        data: more that the caller has to tell.
+        data: more that the caller has to tell: at `compaction-starting` the plan, at `compaction-ended` what was done.
     """
 
     point: Point
@@ -106,7 +108,14 @@ class Inject:
     data: Any = None
 
 
-Answer = Veto | Inject | None
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """A hook's answer at `compaction-starting`: this is the summary."""
+
+    summary: str
+
+
+Answer = Veto | Inject | Supply | None
 Hook = Callable[[Moment], Answer | Awaitable[Answer]]
 H = TypeVar("H", bound=Callable[..., Any])
 
@@ -131,11 +140,13 @@ class HookFailure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the hooks of a point said together: the first veto, every message, every failure, in the order called."""
+    """What the hooks of a point said together: the first veto, every message, every failure, in the order called; and
+    the first summary."""
 
     veto: Veto | None = None
     injected: tuple[Inject, ...] = ()
     failures: tuple[HookFailure, ...] = ()
+    supplied: Supply | None = None
 
 
 _NOTHING = Outcome()
@@ -264,6 +275,7 @@ class _Answers:
         self._veto: Veto | None = None
         self._injected: list[Inject] = []
         self._failures: list[HookFailure] = []
+        self._supplied: Supply | None = None
 
     def take(self, answer: object) -> None:
         """Take what a hook gave. Raises Usage if it is no answer at this point, NotLossless if no log can hold it."""
@@ -276,7 +288,9 @@ class _Answers:
                 self._veto = self._veto or answer
             case Inject() if self._point not in NO_INJECT:
                 self._injected.append(answer)
-            case Veto() | Inject():
+            case Supply() if self._point == "compaction-starting":
+                self._supplied = self._supplied or answer
+            case Veto() | Inject() | Supply():
                 raise Usage(f"{type(answer).__name__} is no answer at {self._point}")
             case _:
                 raise Usage(f"a hook gives None, Veto or Inject, not {type(answer).__name__}")
@@ -289,7 +303,7 @@ class _Answers:
 
     def outcome(self) -> Outcome:
         """What they said together."""
-        return Outcome(self._veto, tuple(self._injected), tuple(self._failures))
+        return Outcome(self._veto, tuple(self._injected), tuple(self._failures), self._supplied)
 
 
 def _plain(answer: object) -> object:

@@ -11,7 +11,7 @@ import click
 
 from onward.cli import output
 from onward.cli.advice import ways_out
-from onward.cli.options import Point, check_text, common, examples, point_options
+from onward.cli.options import Point, check_text, common, examples, point_options, working
 from onward.cli.run_options import DEFAULTS, RunOptions, of_last_run
 from onward.errors import Blocked, Usage
 
@@ -162,27 +162,7 @@ def _opened(store: Store, session: str | None, point: Point) -> Session:
         if point.given:
             raise Usage("--branch, --at and --node need --session")
         return store.create(cwd=Path.cwd())
-    opened = store.open(store.find(session))
-    try:
-        if point.at is not None or point.node is not None:
-            view = point.of(opened)
-            name = _free(f"from-{'start' if view.leaf is None else view.leaf}", opened)
-            opened.create_branch(name, node=view.leaf)
-            opened.move(name, view.leaf)
-        elif point.branch is not None:
-            opened.move(point.branch, point.of(opened).leaf)
-    except BaseException:
-        opened.close()
-        raise
-    return opened
-
-
-def _free(name: str, session: Session) -> str:
-    taken = session.branches()
-    number = 1
-    while (free := name if number == 1 else f"{name}-{number}") in taken:
-        number += 1
-    return free
+    return working(store, session, point)
 
 
 def _usage(session: Session, ended: Ended) -> dict[str, Any]:

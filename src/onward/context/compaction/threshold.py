@@ -1,6 +1,6 @@
 """The policy `threshold`, by the rules of the Pi coding agent 1.6.0: summarise all but the newest 20,000 tokens. Pure.
 
-One thing is done otherwise than there: whether the kept part begins with a turn is looked at before
+One thing is done otherwise than there, see decision 27: whether the kept part begins with a turn is looked at before
 the cut moves back over what has no message.
 """
 
