@@ -415,6 +415,33 @@ def test_a_wrong_index_misleads_nobody_and_is_rebuilt(backend: JsonlBackend, har
     assert index.read_bytes()[: len(good)] == good and len(index.read_bytes()) == len(good) + 8
 
 
+@pytest.mark.parametrize("index", ["missing", "misleading"])
+def test_many_lines_without_a_good_index_are_counted_up_to_and_not_each_searched_for(
+    backend: JsonlBackend, monkeypatch: pytest.MonkeyPatch, index: str
+):
+    path, lines = many(backend)
+    path.unlink() if index == "missing" else path.write_bytes(path.read_bytes()[8:])
+    seqs = [*range(100, 3_000, 7), *range(20_000, 30_000, 50)]
+    reader, searched = backend.reader("s1"), []
+    search = reader._search
+    monkeypatch.setattr(reader, "_search", lambda seq: searched.append(seq) or search(seq))
+    assert [line.raw for line in reader.read_many(seqs)] == [lines[seq] for seq in seqs]
+    assert len(searched) <= 6 < len(seqs)
+
+
+def test_of_many_lines_without_an_index_a_damaged_one_is_not_given_out(backend: JsonlBackend):
+    path, lines = written(backend, 40)
+    (path.parent / "log.idx").unlink()
+    raw = path.read_bytes()
+    place = raw.index(lines[20]) + lines[20].index(b'"data"') + 12
+    path.write_bytes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :])
+    reader, got = backend.reader("s1"), []
+    with pytest.raises(Corrupt):
+        got.extend(line.raw for line in reader.read_many(range(2, 40, 2)))
+    assert got == lines[2:20:2]
+    assert [line.raw for line in reader.read_many([*range(20), *range(22, 40)])] == [*lines[:20], *lines[22:]]
+
+
 def test_an_index_that_cannot_be_written_stops_nothing(backend: JsonlBackend):
     path, lines = written(backend)
     (path.parent / "log.idx").unlink()

@@ -14,6 +14,9 @@ from onward.log.protocol import Head, Line
 WINDOW = 1 << 16
 """Seqs whose index entries are read at once (8 bytes each)."""
 
+NEIGHBOURS, FEW = 100, 8
+"""Lines without an index entry that are at most so many apart, and at least so many, are read in one go: to search for
+each costs more than to pass by those between them."""
 
 _BEYOND = 1 << 62
 
@@ -111,8 +114,29 @@ class JsonlReader(LogFile):
                         yield Line(seq, start, raw)
                         continue
                 self._distrust_index()
-            raw = self.line(seq)
-            yield Line(seq, self._offset(seq), raw)
+            yield from self._read_unindexed(window[i:])
+            return
+
+    def _read_unindexed(self, window: Sequence[int]) -> Iterator[Line]:
+        """Lines whose offsets nothing tells: the first of neighbours is searched for, the others are counted up to."""
+        at = 0
+        while at < len(window):
+            first = window[at]
+            previous = self.line(first)
+            yield Line(first, self._offset(first), previous)
+            at += 1
+            stop = at
+            while stop < len(window) and window[stop] - window[stop - 1] <= NEIGHBOURS:
+                stop += 1
+            if stop - at < FEW:
+                continue
+            for seq, offset, raw in self.lines(first + 1, window[stop - 1] + 1, verify=False):
+                if seq == window[at]:
+                    if check(raw, hash_of(previous), seq) is not None:
+                        self._explain(offset)
+                    yield Line(seq, offset, raw)
+                    at += 1
+                previous = raw
 
 
 class JsonlPrefix(JsonlReader):

@@ -62,7 +62,7 @@ def _document(store: Store, session: Session, point: Point) -> dict[str, Any]:
     state = view.state
     queued = waiting(view) if point.given else session.queued()
     nodes = sum(state.tree.is_node)
-    surface = view.surface
+    surface, totals = view.surface, view.usage().totals
     row = row_document(store.row(session))
     located = store.backend.locate(session.id)
     types: dict[str, int] = {}
@@ -92,7 +92,7 @@ def _document(store: Store, session: Session, point: Point) -> dict[str, Any]:
             {"input": each.id, "target": each.target, "time": each.time, "text": one_line(each.text, QUEUED)}
             for each in queued
         ],
-        "usage": msgspec.to_builtins(view.usage().totals) | {"total": view.usage().totals.total},
+        "usage": msgspec.to_builtins(totals) | {"total": totals.total},
         "file": {
             "path": None if located.path is None else output.printable(located.path),
             "bytes": located.size,
