@@ -9,7 +9,8 @@ import pytest
 from builders import assistant, event_of, result
 from onward.context.summaries.calls import Asked, asked
 from onward.context.summaries.files import files_of, touched
-from onward.context.summaries.shell import patched, script_of, used
+from onward.context.summaries.shell import patched, used
+from onward.model.script import script_of
 
 PATCH = """*** Begin Patch
 *** Add File: src/new.py

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onward.context.projection import Projection, project_surface, steps_of
 from onward.errors import SEE_NODES, BlobMissing, NotFound
 from onward.log.door import Log
-from onward.model.event import Event, Header, Origin
+from onward.model.event import Event, Header, Origin, given
 from onward.model.searchable import searchable
 from onward.model.state import BRACKETS, State
 from onward.model.surface import fold
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from onward.context.reported import Reports
     from onward.context.results import Found, Page, Result
     from onward.context.tokens import Tokenizer
+    from onward.evidence.observation import Observation
     from onward.model.call import Call
     from onward.model.prices import PriceTable
 
@@ -350,6 +351,16 @@ class View:
         from onward.context.results import search
 
         return search(self.find_result(call).text, query, offset, limit, cap=cap)
+
+    def observations(self) -> tuple[Observation, ...]:
+        """What this path looked at and changed: what its `observation` facts say, and what its tools' results tell.
+
+        The results of any time count, whatever has taken their place for the model since.
+        """
+        from onward.evidence.derived.deriving import CONTEXTS, observed
+
+        facts = [fact for type_ in ("observation", *sorted(CONTEXTS)) for fact in self.facts(type_)]
+        return observed(self.nodes(), facts, given(self.header.cwd))
 
     def turns(self) -> list[Turn]:
         """The turns of this path; inferred where the format has no brackets."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from onward.context.summaries.calls import Asked
-from onward.context.summaries.shell import Mode, Used, names_a_file, patched, script_of, used
+from onward.context.summaries.shell import Mode, Used, names_a_file, patched, used
+from onward.model.script import script_of
 
 _PATHS = ("file_path", "path", "notebook_path", "filePath", "filename", "file", "target_file", "relative_path")
 _READS = frozenset(

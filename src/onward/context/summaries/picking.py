@@ -16,10 +16,10 @@ from onward.context.summaries.files import files_of, is_shell, plain_name
 from onward.context.summaries.gathering import Stretch
 from onward.context.summaries.notable import complaint, failed, reads_wrong, wrong_line
 from onward.context.summaries.sections import cited
-from onward.context.summaries.shell import script_of
 from onward.context.summaries.summary import Claim
 from onward.model.demands import demand_of, request_in
 from onward.model.event import Event
+from onward.model.script import script_of
 from onward.model.transcript import text_of
 
 REPORTS = 40

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-LONGEST = 65_536
-"""Characters of a command that are read, the bodies of its here-documents left out; the rest is not."""
+from onward.model.script import Operator, Redirect, Token, Word, lexed
+
+LONGEST = 262_144
+"""Characters of a script that are read; in a longer one no file is found but those of patches."""
 
 Mode = Literal["read", "modified"]
 
@@ -26,12 +27,9 @@ class Used(NamedTuple):
 
 _READERS = frozenset({"cat", "head", "tail", "nl", "less", "more", "bat", "wc", "sed", "od", "xxd", "file", "diff"})
 _WRITERS = frozenset({"tee", "touch", "rm", "mv", "git-mv", "git-rm", "truncate", "unlink", "chmod"})
-_ENDS = frozenset({";", "&", "&&", "||", "|", "|&", "(", ")", "\n", ";;"})
-_HEREDOC = re.compile(r"<<(-?)[ \t]*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_][\w.-]*))")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PATCHED = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)[ \t\r]*$", re.MULTILINE)
 _UNIFIED = re.compile(r"^\+\+\+ (?:b/)?([^\t\r\n]+)", re.MULTILINE)
-_COMMENT = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
 def patched(text: str) -> list[str]:
@@ -41,22 +39,6 @@ def patched(text: str) -> list[str]:
     return list(dict.fromkeys(found[2] for found in _PATCHED.finditer(text)))
 
 
-def script_of(command: object) -> str:
-    """A command as one script: text as it is, a list as the shell would have it; empty for anything else.
-
-    `["bash", "-lc", "ls"]` is the script `ls`.
-    """
-    if isinstance(command, str):
-        return command
-    if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
-        return ""
-    words: list[str] = command
-    program = posixpath.basename(words[0]) if words else ""
-    if len(words) >= 3 and program in ("bash", "sh", "zsh", "dash") and re.fullmatch(r"-\w*c", words[1]):
-        return words[2]
-    return shlex.join(words)
-
-
 def used(script: str, folder: str = "") -> list[Used]:
     """The files that a script uses, in order, each pair once.
 
@@ -64,9 +46,10 @@ def used(script: str, folder: str = "") -> list[Used]:
         folder: where it begins; going to that very folder changes no path.
     """
     found: list[Used] = []
-    plain, bodies = _without_bodies(script)
+    tokens = _lexed(script)
+    bodies = [token.body for token in tokens if isinstance(token, Redirect) and token.body is not None]
     there = ""
-    for words in _commands(plain[:LONGEST]):
+    for words in _commands(tokens):
         said = [word for word, kind in words if kind == "word"]
         if said[:1] == ["cd"]:
             there = _gone(there, said[1] if len(said) > 1 else "~", folder)
@@ -77,6 +60,11 @@ def used(script: str, folder: str = "") -> list[Used]:
         found += [_below(there, one) for one in new]
     found += [_below(there, Used("modified", path)) for path in patched(script)]
     return list(dict.fromkeys(found))
+
+
+def _lexed(script: str) -> list[Token]:
+    """Its tokens; of one that is too long or does not parse, none."""
+    return (lexed(script) or []) if len(script) <= LONGEST else []
 
 
 def _gone(there: str, to: str, folder: str) -> str:
@@ -93,52 +81,20 @@ def _below(there: str, one: Used) -> Used:
     return Used(one.mode, posixpath.normpath(posixpath.join(there, one.path)))
 
 
-def _without_bodies(script: str) -> tuple[str, list[str]]:
-    """A script without the bodies of its here-documents, and these."""
-    if "<<" not in script:
-        return _COMMENT.sub("", script), []
-    kept: list[str] = []
-    bodies: list[str] = []
-    lines = iter(script.split("\n"))
-    for line in lines:
-        kept.append(line)
-        for found in _HEREDOC.finditer(line.replace("<<<", "   ")):
-            end = found[2] or found[3] or found[4]
-            body = []
-            for inner in lines:
-                if (inner.lstrip("\t") if found[1] else inner) == end:
-                    break
-                body.append(inner)
-            bodies.append("\n".join(body))
-    return _COMMENT.sub("", "\n".join(kept)), bodies
-
-
-def _commands(script: str) -> Iterator[list[tuple[str, str]]]:
-    """The simple commands of a script: words, and redirects as (target, `>` or `<`); none where it does not parse."""
-    lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=";&|<>()\n")
-    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
-    try:
-        tokens = list(lexer)
-    except ValueError:  # a quotation without its end: nothing can be said
-        return
+def _commands(tokens: Sequence[Token]) -> Iterator[list[tuple[str, str]]]:
+    """The simple commands of a script: words, and redirects as (target, `>` or `<`)."""
     words: list[tuple[str, str]] = []
-    redirect = ""
     for token in tokens:
-        if token and set(token) <= set("<>&|") and (">" in token or "<" in token):
-            if words and words[-1][0] in ("0", "1", "2"):
-                words.pop()
-            redirect = token
-        elif token and set(token) <= set(";&|()\n"):
-            yield words
-            words, redirect = [], ""
-        elif redirect:
-            if redirect in (">", ">>", ">|", "&>", "&>>"):
-                words.append((token, ">"))
-            elif redirect == "<":
-                words.append((token, "<"))
-            redirect = ""
-        else:
-            words.append((token, "word"))
+        match token:
+            case Word(text):
+                words.append((text, "word"))
+            case Redirect(how=">" | ">>" | ">|" | "&>" | "&>>", target=target):
+                words.append((target.text, ">"))
+            case Redirect(how="<", target=target):
+                words.append((target.text, "<"))
+            case Operator():
+                yield words
+                words = []
     yield words
 
 

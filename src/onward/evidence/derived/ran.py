@@ -1,0 +1,220 @@
+"""What the programs of a script printed, as observations: lines of files, matches, names."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from onward.evidence.derived.done import Done, is_missing
+from onward.evidence.derived.effects import Effect
+from onward.evidence.derived.listing import names_of_long
+from onward.evidence.derived.matching import Printed, excerpts, matches
+from onward.evidence.derived.numbered import TABBED, numbered, shown, whole
+from onward.evidence.derived.outputs import Output
+from onward.evidence.derived.prints import Content, Names, Print, Search, Several
+from onward.evidence.observation import Absent, Fingerprint, Listing, Matches, Observation, Unverifiable
+
+MIXED = "what it printed cannot be told apart from what other commands printed"
+GONE = "the start of what it printed was left out"
+UNSHOWN = Unverifiable("nothing of its content was shown")
+
+_ERROR = re.compile(r"(?:[\w./-]+: )?(?:line \d+: )?(cat|sed|head|tail|nl|grep|rg|ls|find)?: ?(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A script that was run.
+
+    Attributes:
+        done: the call.
+        script: what it ran.
+        output: what all of it printed.
+    """
+
+    done: Done
+    script: str
+    output: Output
+
+    def at(self, there: str, path: str) -> tuple[str, str | None]:
+        """A path as a subject's address, and the directory that it is meant from, where that is another one."""
+        if path.startswith(("/", "~")) or not there or there == (self.done.where or ""):
+            return path, None
+        if there.startswith("/"):
+            return path, there
+        return posixpath.normpath(posixpath.join(there, path)), None
+
+    def of(self, there: str, path: str, then: Fingerprint) -> Observation:
+        address, cwd = self.at(there, path)
+        return self.done.of("file", address, then, method=self.method(), cwd=cwd)
+
+    def method(self) -> str:
+        return f"{self.done.name}: {self.script.strip().splitlines()[0][:60]}"
+
+    def effect(self, there: str, effect: Effect) -> Observation:
+        address, cwd = self.at(there, effect.path)
+        to = None if effect.to is None else self.at(there, effect.to)[0]
+        return self.done.of(
+            effect.kind, address, effect.then, action=effect.action, method=self.method(), cwd=cwd, to=to
+        )
+
+    def looked(self, there: str, prints: Print, piece: str | None) -> Iterator[Observation]:
+        if piece is None or not self.output.head:
+            reason = Unverifiable(MIXED if piece is None else GONE)
+            for path in _paths(prints):
+                yield self.of(there, path, reason)
+            return
+        rows = _rows(piece)
+        ends = self.output.tail and self.output.text.endswith(piece)
+        match prints:
+            case Content():
+                yield from self._content(there, prints, piece, ends)
+            case Several(parts=parts):
+                yield from self._several(there, parts, prints.headed, piece)
+            case Search(how=how, most=most):
+                yield from self._matches(there, how, most, rows, ends)
+            case Names():
+                yield from self._names(there, prints, rows, ends)
+
+    def _content(self, there: str, one: Content, piece: str, ends: bool) -> Iterator[Observation]:
+        if (error := _error(piece, one.path)) is not None:
+            if is_missing(error):
+                yield self.of(there, one.path, Absent())
+            return
+        yield self.of(there, one.path, self._lines(one, piece, ends))
+
+    def _lines(self, one: Content, piece: str, ends: bool) -> Fingerprint:
+        rows = _rows(piece)
+        if one.numbers:
+            found = numbered(rows, TABBED)
+            if not found or len(found) < len([row for row in rows if row]):
+                return Unverifiable("the numbers of its lines were not understood") if rows else UNSHOWN
+            rows = [text for _, text in found]
+        if not rows:
+            return whole("") if one.first == 1 and one.count is None and ends and not self.output.trimmed else UNSHOWN
+        if one.first is None:
+            return shown(rows, None, ends=ends and not self.output.trimmed)
+        # Of a tool that takes off blank lines, nothing tells whether there were any at the end.
+        reached = ends and not self.output.trimmed and (one.count is None or len(rows) < one.count)
+        # `cat` prints what is there: an empty last line is one of the file's.
+        exact = not (reached and rows[-1] == "" and len(rows) > 1)
+        return shown(rows if exact else [*rows, ""], one.first, ends=reached)
+
+    def _several(self, there: str, parts: tuple[Content, ...], headed: bool, piece: str) -> Iterator[Observation]:
+        found = _headed(piece, [part.path for part in parts]) if headed else None
+        if found is None:
+            for part in parts:
+                yield self.of(there, part.path, Unverifiable(MIXED))
+            return
+        for number, part in enumerate(parts):
+            last = number == len(parts) - 1
+            # Whether the blank line before the next header belongs to the file is not known.
+            text = found[number] if last else found[number].removesuffix("\n")
+            known = self._lines(part, text, ends=False)
+            yield self.of(there, part.path, known)
+
+    def within(self, there: str, how: Printed) -> str | None:
+        return None if how.within is None else self.joined(there, how.within)
+
+    def joined(self, there: str, path: str) -> str:
+        address, cwd = self.at(there, path)
+        return address if cwd is None else posixpath.normpath(posixpath.join(cwd, address))
+
+    def found(self, there: str, how: Printed, known: Matches) -> Observation:
+        _, cwd = self.at(there, "x")
+        return self.done.of("query", how.pattern or "", known, action="searched", method=self.method(), cwd=cwd)
+
+    def _matches(
+        self, there: str, how: Printed, most: int | None, rows: list[str], ends: bool
+    ) -> Iterator[Observation]:
+        if how.file is not None and rows and (error := _error(rows[0], how.file)) is not None:
+            if is_missing(error):
+                yield self.of(there, how.file, Absent())
+            return
+        if how.file is not None and rows and all(row.startswith(how.file.rstrip("/") + "/") for row in rows):
+            how = replace(how, file=None)  # it was a directory
+        complete = how.complete and ends and (most is None or len(rows) < most)
+        how = replace(how, complete=complete)
+        if how.around and not how.names:
+            for path, lines in excerpts(rows, how).items():
+                yield self.of(there, path, lines)
+            return
+        known = matches(rows, how)
+        if known.matches or not rows:
+            yield self.found(there, how, known)
+
+    def _names(self, there: str, one: Names, rows: list[str], ends: bool) -> Iterator[Observation]:
+        address, cwd = self.at(there, one.path)
+        if rows and _error(rows[0], one.path) is not None:
+            if is_missing(rows[0]) and len(rows) == 1:
+                yield self.done.of("directory", address, Absent(), method=self.method(), cwd=cwd)
+            return
+        complete = one.complete and ends and (one.most is None or len(rows) < one.most)
+        names = rows
+        if one.long:
+            found = names_of_long(rows)
+            if found is None:
+                yield self.done.unknown("directory", address, "its list was not understood", cwd=cwd)
+                return
+            names = found[0]
+        elif any(row.endswith(":") for row in rows):
+            yield self.done.unknown("directory", address, "the list is of several directories", cwd=cwd)
+            return
+        prefix = one.path.rstrip("/") + "/"
+        if one.prefixed:
+            names = [row.removeprefix(prefix) for row in names if row not in (one.path, one.path.rstrip("/"))]
+            if any(name == row and not row.startswith(prefix) for name, row in zip(names, rows, strict=False)):
+                complete = False
+        if names == [one.path]:
+            # `ls` of a file says its name.
+            yield self.done.of("file", address, UNSHOWN, action="listed", method=self.method(), cwd=cwd)
+            return
+        names = [name for name in names if name not in (".", "..", "./", "../")]
+        known = Listing(tuple(names), complete, one.pattern, one.deep, one.hidden)
+        yield self.done.of("directory", address, known, action="listed", method=self.method(), cwd=cwd)
+
+
+def _rows(piece: str) -> list[str]:
+    rows = piece.split("\n")
+    if rows[-1] == "":
+        rows.pop()
+    return rows
+
+
+def _error(text: str, path: str) -> str | None:
+    """The error of a program that could not read a path, if that is all of a text."""
+    row = text.strip("\n")
+    if "\n" in row or path not in row:
+        return None
+    found = _ERROR.fullmatch(row)
+    return row if found is not None and found[1] is not None else None
+
+
+def _headed(piece: str, paths: list[str]) -> list[str] | None:
+    """What stands below each `==> path <==`; None where they are not all there, once and in order."""
+    out: list[str] = []
+    rest = piece
+    for number, path in enumerate(paths):
+        place = line_at(rest, f"==> {path} <==")
+        if place is None or (number == 0 and place[0] != 0):
+            return None
+        if number:
+            out.append(rest[: place[0]])
+        rest = rest[place[1] :]
+    return [*out, rest]
+
+
+def _paths(prints: Print) -> list[str]:
+    match prints:
+        case Content(path=path):
+            return [path]
+        case Several(parts=parts):
+            return [part.path for part in parts]
+    return []
+
+
+def line_at(text: str, mark: str) -> tuple[int, int] | None:
+    """Where a text is that takes up whole lines: its start, and where the line after it begins. None unless once."""
+    found = [at.start() for at in re.finditer(rf"^{re.escape(mark)}$", text, re.MULTILINE)]
+    return (found[0], min(found[0] + len(mark) + 1, len(text))) if len(found) == 1 else None
