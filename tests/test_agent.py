@@ -302,13 +302,13 @@ def test_a_request_that_is_too_long_is_made_once_more_with_less(session: Session
     for number in range(30):
         session.user(f"question {number} " + "word " * 50)
         session.assistant(f"answer {number}")
-    made = agent([Fails("too long", kind="overflow"), "Short enough."])
+    made = agent([Fails("too long", kind="overflow"), "Short enough."], compaction=None)
     assert made.run_sync(session, "And now?").text == "Short enough."
     long, short = (len(request.messages) for request in requests(made))
     assert 0 < short < long
     headers = [event.data for event in session.nodes() if event.type == "request/header"]
     assert "budget" not in headers[0] and headers[1]["dropped"]
-    again = agent([Fails("too long", kind="overflow")] * 2).run_sync(session, "Once more")
+    again = agent([Fails("too long", kind="overflow")] * 2, compaction=None).run_sync(session, "Once more")
     assert (again.reason, again.detail) == ("error", "too long")
 
 

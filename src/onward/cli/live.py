@@ -14,7 +14,17 @@ from onward.cli import output
 from onward.cli.advice import after
 from onward.model.text import escaped_json, one_line, visible
 from onward.runtime.permissions import Answer, Ask
-from onward.runtime.progress import Asked, Failed, Progress, Replied, Resumed, Streamed, ToolEnded, ToolStarted
+from onward.runtime.progress import (
+    Asked,
+    Compaction,
+    Failed,
+    Progress,
+    Replied,
+    Resumed,
+    Streamed,
+    ToolEnded,
+    ToolStarted,
+)
 from onward.runtime.settling import Known, Unknown
 from onward.runtime.tools.tool import Cancelled
 
@@ -72,6 +82,9 @@ class Terminal:
                 self._say(f"→ {tool} {_short(arguments)}", "cyan")
             case ToolEnded(_, tool, text, is_error, _):
                 self._say(f"{'✗' if is_error else '✓'} {tool}: {one_line(text, WIDTH)}", "red" if is_error else "green")
+            case Compaction(_, tier, before, after, how):
+                by = ", picked without a model" if how == "extractive" else ""
+                self._say(f"⇣ compacted with {tier}{by}: {before:,} → {after:,} tokens", "magenta")
             case Resumed(text):
                 self._say(f"⟳ {text}", "magenta")
 

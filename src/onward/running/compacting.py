@@ -47,6 +47,7 @@ class Rules:
     Attributes:
         policy, window, trigger: as for `context.compaction.planning.plan`.
         instructions: what the summary should look at; who gives some wants a summary.
+        summaries: there may be a summary.
         tiers, threshold: the numbers of the policies.
     """
 
@@ -54,6 +55,7 @@ class Rules:
     window: int | None = None
     trigger: Trigger = "manual"
     instructions: str | None = None
+    summaries: bool = True
     tiers: Tiers = TIERS
     threshold: Threshold = THRESHOLD
 
@@ -362,6 +364,7 @@ def _planned(view: View, rules: Rules, nodes: Sequence[Node], open_step: int | N
         open_step=open_step,
         trigger=rules.trigger,
         summarise=rules.instructions is not None,
+        summaries=rules.summaries,
         tiers=rules.tiers,
         threshold=rules.threshold,
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onward.context.compaction.plan import Policy
 from onward.context.model import ModelClient, ToolSpec
 from onward.errors import Refused, Usage, Vetoed
 from onward.log.ids import new_id
@@ -96,6 +97,8 @@ class Agent:
         limits: of loops, failures and new plans.
         settings: of each request, as the provider names them (`temperature`, `max_tokens`).
         budget: estimated tokens that a request's messages may take; None = all there are.
+        compaction: by which policy the context is made smaller when it fills the window; None = it is not.
+        window: the model's window in tokens; None = as far as it is known by the model's name.
         plan: whether the model is asked to write a list of steps first.
         context_files: whether AGENTS.md files, from the repository's root down to the session's directory, are read.
         retrying: which failed requests are made again.
@@ -110,6 +113,8 @@ class Agent:
     limits: Limits = field(default_factory=Limits)
     settings: Mapping[str, Any] = field(default_factory=dict)
     budget: int | None = None
+    compaction: Policy | None = "tiered"
+    window: int | None = None
     plan: bool = False
     context_files: bool = True
     retrying: Retrying = field(default_factory=Retrying)

@@ -25,6 +25,8 @@ from onward.runtime.acting import Acted, Actor
 from onward.runtime.graph import Node, check
 from onward.runtime.guards import judge
 from onward.runtime.progress import Asked, AtNode, Failed, Replied, Streamed, Watcher
+from onward.runtime.room import ENDING, Room
+from onward.runtime.room import NEW_PLAN as END_PLAN
 from onward.runtime.state import DeltaKey, RunState
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Loop:
         self._wants_tools = False
         self._unanswered: str | None = None
         self._cut_off: Reason | None = None
+        self._room = Room(session, state.run, agent.client, agent.compaction, agent.window, watch)
 
     async def go(self, node: Node) -> Ending:
         """Go on from a node until the run ends or can go no further by itself.
@@ -115,6 +118,8 @@ class Loop:
         """A step: the model is asked, and the tools that it wants are run."""
         async with self.turn.step() as step:
             reply = await self._reason(step)
+            if self._cut_off is not None and await self._room.after_cut(reply.event.seq):
+                self._cut_off, self._wants_tools = None, True  # the model is asked again
             if not reply.calls:
                 return self._pass(Node.REASON, Node.REFINE)
             self._pass(Node.REASON, Node.ACT)
@@ -128,6 +133,8 @@ class Loop:
         client, specs = agent.client, agent.toolset.specs()
         budget, attempt = agent.budget, 1
         self.state.iteration += 1
+        if await self._room.before_request() == "exhausted":
+            self._come_to_an_end()
         while True:
             request = await step.request(model=client.id, tools=specs, settings=agent.settings, budget=budget)
             self._watch(Asked(client.id, request.projection.tokens))
@@ -136,6 +143,9 @@ class Loop:
                 return await self._take(step, reply)
             except ModelFailed as error:
                 await step.attempt(error=error.failure, usage=error.usage)
+                if error.kind == "overflow" and await self._room.after_overflow():
+                    self._watch(Failed(error.message, error.kind, 0.0))
+                    continue
                 if error.kind == "overflow" and self.state.overflows == 0:
                     self.state.overflows += 1
                     budget = int(request.projection.tokens * LESS)
@@ -147,6 +157,13 @@ class Loop:
                     raise
                 attempt += 1
                 await asyncio.sleep(wait)
+
+    def _come_to_an_end(self) -> None:
+        """Ask once for a plan that needs little: the context stays full, whatever was summarised."""
+        if any(event.data.get("kind") == ENDING for event in self.session.read(self.session.surface)):
+            return
+        self.turn.inject(END_PLAN.format(times=self._room.summaries()), kind=ENDING, display=False)
+        self.state.replans += 1
 
     async def _take(self, step: AsyncStep, reply: ModelReply) -> Reply:
         try:

@@ -74,12 +74,23 @@ class ToolEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """The context was made smaller: why, by what, from how many tokens to how many; `how` its summary was made."""
+
+    trigger: str
+    tier: str
+    before: int
+    after: int
+    how: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
     """An interrupted run goes on. `text` says what was found and what was done about it."""
 
     text: str
 
 
-Progress = AtNode | Asked | Streamed | Failed | Replied | ToolStarted | ToolEnded | Resumed
+Progress = AtNode | Asked | Streamed | Failed | Replied | ToolStarted | ToolEnded | Compaction | Resumed
 Watcher = Callable[[Progress], None]
 """Is told of each. It is called on the run's own event loop and should not wait for anything."""

@@ -18,12 +18,21 @@ Level = Literal["pointer", "placeholder"]
 Tier = Literal["pointers", "placeholders", "summary"]
 Fate = Literal["keep", "pointer", "placeholder", "summary"]
 
-Why = Literal["below", "unknown-window", "too-little", "nothing-left", "too-small", "compacted", "empty"]
+Why = Literal[
+    "below",
+    "unknown-window",
+    "too-little",
+    "nothing-left",
+    "too-small",
+    "compacted",
+    "empty",
+    "no-more-summaries",
+]
 """Why there is no plan.
 
 below: the context is not that full. unknown-window: nobody knows how full it is. too-little: what could be saved is not
 worth what it costs. nothing-left: all that may give way has. too-small: everything is recent. compacted: the newest
-thing is a summary. empty: there is nothing.
+thing is a summary. empty: there is nothing. no-more-summaries: only a summary would help, and there is to be none.
 """
 
 

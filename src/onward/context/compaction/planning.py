@@ -14,6 +14,8 @@ from onward.context.counting import Count
 from onward.errors import Usage
 from onward.model.messages import Message, Text, ToolResult
 
+NO_MORE = "only a summary would make room, and there is to be none"
+
 
 def plan(
     policy: Policy,
@@ -24,6 +26,7 @@ def plan(
     open_step: int | None = None,
     trigger: Trigger = "threshold",
     summarise: bool = False,
+    summaries: bool = True,
     tiers: Tiers = TIERS,
     threshold: Threshold = THRESHOLD,
 ) -> Plan | Declined:
@@ -37,6 +40,7 @@ def plan(
         open_step: seq of a step that is not over.
         trigger: why it is asked.
         summarise: a person wants a summary, however full the context is.
+        summaries: there may be one.
         tiers, threshold: the numbers of the policies.
 
     Raises:
@@ -50,13 +54,17 @@ def plan(
             open_step=open_step,
             trigger=trigger,
             summarise=summarise,
+            summaries=summaries,
             tiers=tiers,
         )
     if policy == "threshold":
         tokens = count.tokens if isinstance(count, Count) else count
-        return plan_threshold(
+        made = plan_threshold(
             surface, window=window, count=tokens, open_step=open_step, trigger=trigger, numbers=threshold
         )
+        if summaries or isinstance(made, Declined):
+            return made
+        return Declined("threshold", trigger, "no-more-summaries", NO_MORE, made.before, made.window)
     raise Usage(f"there is no policy {policy!r} for compaction", hint="the policies are tiered and threshold")
 
 

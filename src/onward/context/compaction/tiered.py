@@ -34,6 +34,8 @@ class Tiers:
             bound does not rewrite each step.
         requests: how many more requests are reckoned with when it is asked whether a saving is worth what it costs: as
             many as a run may make by default.
+        smallest: estimated tokens that a part has to take to be summarised, unless a person wants it: in less there is
+            not much besides what has to be kept word for word.
         room: tokens that a summary is expected to take at most; at most a quarter of what it stands for.
     """
 
@@ -44,6 +46,7 @@ class Tiers:
     keep: float = 0.3
     least: float = 0.05
     requests: int = 50
+    smallest: int = 1_000
     room: int = 4_000
 
     def pays(self, saved: int, resent: int, window: int) -> bool:
@@ -67,6 +70,7 @@ def plan_tiered(
     open_step: int | None = None,
     trigger: Trigger = "threshold",
     summarise: bool = False,
+    summaries: bool = True,
     tiers: Tiers = TIERS,
 ) -> Plan | Declined:
     """What to do about a surface.
@@ -82,6 +86,7 @@ def plan_tiered(
         open_step: seq of the step that is not over: its results stay.
         trigger: `overflow` and `length` bring the context below the bound of placeholders, whatever that costs.
         summarise: a person wants a summary, however full the context is.
+        summaries: there may be one.
     """
     known = counted(nodes) if count is None else count
     tokens, ratio = (known.tokens, known.ratio) if isinstance(known, Count) else (known, 1.0)
@@ -105,6 +110,10 @@ def plan_tiered(
     pressed = trigger in ("overflow", "length")
     hard = tiers.placeholders if pressed else tiers.summary
     plan = ladder.climb(hard, free=pressed or trigger == "manual" or share >= tiers.summary, summarise=summarise)
+    if plan is not None and plan.cut is not None and not summaries:
+        plan = ladder.without_summary
+        if plan is None:
+            return no("no-more-summaries", "only a summary would make room, and there is to be none")
     if plan is None:
         return no(*ladder.why)
     return replace(plan, trigger=trigger)
@@ -130,6 +139,7 @@ class _Ladder:
         self._results = [i for i, node in enumerate(nodes) if node.event.type == "tool/result" and node.messages]
         failed = [i for i in self._results if nodes[i].data.get("is_error") is True]
         self._last_error = failed[-1] if failed else None
+        self.without_summary: Plan | None = None
         self.why: tuple[Why, str] = "nothing-left", "every result that may give way has done so"
 
     def climb(self, hard: float, *, free: bool, summarise: bool) -> Plan | None:
@@ -154,6 +164,7 @@ class _Ladder:
         if self._left(chosen) >= hard * window:
             chosen = self._giving_way("pointer", 0, chosen)
             best = self._plan(chosen, tier) if chosen else best
+        self.without_summary = best
         if summarise or self._left(chosen) >= hard * window:
             plan = self._summary(chosen)
             if plan is not None and (summarise or self._gains(plan, chosen)):
@@ -241,7 +252,8 @@ class _Ladder:
 
     def _gains(self, plan: Plan, chosen: dict[int, Demotion]) -> bool:
         """Whether a summary saves enough besides what gives way without one, so that it is not made at every step."""
-        return self._left(chosen) - plan.after >= self._tiers.least * self._window
+        enough = plan.cut is not None and plan.cut.tokens >= self._tiers.smallest
+        return enough and self._left(chosen) - plan.after >= self._tiers.least * self._window
 
     def _index(self, seq: int) -> int:
         return next(i for i, node in enumerate(self._nodes) if node.seq == seq)
