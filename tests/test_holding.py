@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from onward.evidence.cache import Cache
 from onward.evidence.checking import check
@@ -404,3 +407,85 @@ def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
     observations = [seen(Absent(), f"d{number}/a") for number in range(100)]
     report = check(observations, scope(tmp_path), progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (100, 100) and report.counts["fresh"] == 100
+
+
+# --- whatever a transcript says ---------------------------------------------------------------------------------
+
+wild_numbers = st.sampled_from([-(1 << 62), -1, 0, 1, 2, 39, 40, 41, 1 << 62])
+wild_names = st.sampled_from(
+    ["a.txt", "", ".", "..", "/", "a\0b", "\ud800", "d" * 300, "a.txt/b", "~", "C:\\x", "*", "s"]
+)
+wild_texts = st.sampled_from(["", "\n", "line 3", "line 3\nline 4", "\r\n", "\ud800", "x" * 5_000])
+wild_excerpts = st.builds(
+    Excerpt,
+    wild_texts,
+    st.none() | wild_numbers,
+    st.lists(wild_numbers, max_size=2).map(tuple),
+    st.lists(wild_numbers, max_size=2).map(tuple),
+    st.booleans(),
+)
+wild_fingerprints = st.one_of(
+    st.builds(Whole, st.none() | wild_texts, st.none() | wild_texts, st.none() | wild_numbers, st.none() | wild_texts),
+    st.builds(
+        Lines,
+        st.lists(wild_excerpts, max_size=3).map(tuple),
+        st.booleans(),
+        st.none() | wild_numbers,
+        st.lists(wild_texts, max_size=2).map(tuple),
+    ),
+    st.builds(
+        Matches,
+        st.lists(st.builds(Match, wild_names, st.none() | wild_numbers, st.none() | wild_texts), max_size=3).map(tuple),
+    ),
+    st.builds(Listing, st.lists(wild_names, max_size=3).map(tuple), st.booleans(), deep=st.booleans()),
+    st.just(Absent()),
+)
+wild = st.builds(
+    Observation,
+    wild_numbers,
+    st.builds(Subject, st.sampled_from(["file", "directory", "url", "other"]), wild_names, st.none() | wild_names),
+    st.sampled_from(["looked", "changed", "moved"]),
+    st.just("read"),
+    wild_fingerprints,
+    to=st.none() | wild_names,
+)
+
+
+wild_cache = Cache(None)
+
+
+@pytest.fixture(scope="module")
+def wild_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("wild") / "root"
+    root.mkdir()
+    (root / "a.txt").write_text(TEXT)
+    (root / "s").symlink_to("..")
+    time.sleep(0.06)  # then its state can be trusted
+    return root
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(observations=st.lists(wild, max_size=4))
+def test_nothing_that_an_observation_says_breaks_a_check(wild_root: Path, observations: list[Observation]) -> None:
+    report = check(observations, scope(wild_root), cache=wild_cache)
+    assert len(report.findings) == len(observations)
+    for finding in report.findings:
+        assert finding.then and finding.now and finding.status in report.counts
+
+
+def test_half_a_character_is_compared_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text(TEXT)
+    monkeypatch.setattr("onward.evidence.cache.settled", lambda stamp: True)
+    cache = Cache(None)
+    for then, status in ((TEN, "fresh"), (Lines((Excerpt("\ud800"),)), "stale"), (Whole(text="\ud800"), "stale")):
+        assert check([seen(then)], scope(tmp_path), cache=cache).findings[0].status == status
+
+
+def test_a_file_of_nothing_but_line_ends_takes_no_memory_for_each(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\n" * 2_000_001)
+    finding = one(tmp_path, TEN)
+    assert finding.status == "unverifiable" and "lines" in finding.note

@@ -150,3 +150,17 @@ WORDS: tuple[tuple[Fingerprint, str, str, str], ...] = (
 def test_a_fingerprint_is_told_in_a_few_words(then: Fingerprint, covered: str, left: str, short: str) -> None:
     seen = Observation(0, Subject("file", "a"), "looked", "read", then)
     assert (words.covered(seen), words.not_covered(seen), words.fingerprint(then)) == (covered, left, short)
+
+
+def test_without_a_fingerprint_what_is_there_now_is_noted(tmp_path: Any) -> None:
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (root / "a.txt").write_bytes(b"one\n")
+    with onward.Store(tmp_path) as store, store.create(cwd=str(root)) as session:
+        session.user("Look.")
+        for subject in ("file:a.txt", "file:b.txt", "directory:.", "file:../x", "url:https://example.org"):
+            session.observe(subject, "looked at")
+        seen = [one.then for one in of_facts(session.facts("observation"))]
+    assert isinstance(seen[0], Whole) and (seen[0].text, seen[0].size) == ("one\n", 4)
+    assert seen[1:3] == [Absent(), Listing(("a.txt", "sub/"), complete=True, hidden=True)]
+    assert [type(one) for one in seen[3:]] == [Unverifiable, Unverifiable]

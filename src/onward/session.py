@@ -11,7 +11,7 @@ import msgspec
 
 from onward.log.door import Drafts, Log
 from onward.log.follow import follow
-from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, SurfaceOp
+from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, SurfaceOp, given
 from onward.model.messages import Message, Model, Text, Usage, spoken
 from onward.model.state import State
 from onward.model.tree import NONE
@@ -305,7 +305,7 @@ class Session(Attended, Branching, Compactable, Durable):
         self,
         subject: str,
         method: str,
-        then: Fingerprint,
+        then: Fingerprint | None = None,
         *,
         action: Action = "looked",
         covered: str = "",
@@ -319,19 +319,26 @@ class Session(Attended, Branching, Compactable, Durable):
         Args:
             subject: `file:src/a.py`, `directory:…`, `url:…`, `query:…`, `command:…`, or an application's own.
             method: how, in words.
-            then: what is known of it now (see `onward.evidence.making`).
+            then: what is known of it now (see `onward.evidence.making`); None = look at all of it: a file or directory
+                below the root of the session's directory.
             action: what was done with it.
             covered, not_covered: what of it, in words; empty = what `then` says.
             call: seq of the tool/call behind it.
             cwd: the directory that a relative path is meant from; None = the session's.
             about: the node that it belongs to; None = the active leaf.
+
+        Raises:
+            NotFound, Refused: what is there is to be looked at, and the session's directory is not here (any more).
         """
         from onward.evidence.facts import fact_of
+        from onward.evidence.noting import fingerprint_now
         from onward.evidence.observation import Observation, Subject
+        from onward.evidence.rooting import scope_of
 
-        seen = Observation(
-            self.next_seq, Subject.parse(subject, cwd), action, method, then, covered, not_covered, call=call
-        )
+        source = Subject.parse(subject, cwd)
+        if then is None:
+            then = fingerprint_now(source, scope_of(given(self.header.cwd), self.header.project).scope)
+        seen = Observation(self.next_seq, source, action, method, then, covered, not_covered, call=call)
         return self._one("observation", fact_of(seen), None, {"about": self.leaf if about is None else about})
 
     def set_title(self, text: str) -> Event:

@@ -226,11 +226,10 @@ def diff_of(excerpt: Excerpt, now: Text) -> str | None:
     then = unified(excerpt.text).split("\n")
     low, high = _place(then, excerpt.first, now)
     have = list(now.lines[low - 1 : high])
-    for index in (*excerpt.cut, *excerpt.pieces):
-        # What is known of such a line is no difference.
-        at = index if len(have) == len(then) else None
-        if at is not None and at < len(have) and then[index] in have[at]:
-            have[at] = then[index]
+    if len(have) == len(then):
+        for index in (*excerpt.cut, *excerpt.pieces):
+            if 0 <= index < len(then) and then[index] in have[index]:
+                have[index] = then[index]  # what is known of such a line is no difference
     return diff("\n".join(then), "\n".join(have), excerpt.first or low, low)
 
 
@@ -244,7 +243,7 @@ def _place(then: list[str], first: int | None, now: Text) -> tuple[int, int]:
     anchors = [(index, counts[line]) for index, line in enumerate(then) if counts.get(line, -1) > 0]
     total = len(now.lines)
     if not anchors:
-        low = first or 1
+        low = max(1, first or 1)
         return (low, min(total, low + len(then) - 1)) if low <= total else (total + 1, total)
     low = max(1, anchors[0][1] - anchors[0][0])
     high = min(total, anchors[-1][1] + (len(then) - 1 - anchors[-1][0]))

@@ -77,6 +77,8 @@ def _is_there(fd: int, name: str) -> bool:
         status_at(fd, name)
     except Missing:
         return False
+    except ValueError:  # no name that a file system takes
+        return False
     return True
 
 

@@ -35,6 +35,9 @@ from onward.evidence.observation import Absent, Lines, Match, Unverifiable, Whol
 
 Asked = Knows | Absent
 
+MOST_LINES = 2_000_000
+"""Lines of a file that is looked into: each takes memory, however short it is."""
+
 
 class Task(Struct, frozen=True):
     """A question about one file.
@@ -203,6 +206,10 @@ def _against(
         _take(fd, name, file, whole=True)
     assert file.data is not None
     if file.text is None:
+        ends = file.data.count(b"\n")
+        if ends > MOST_LINES:
+            limit = f"it has {ends:,} lines; at most {MOST_LINES:,} are looked into"
+            return Judged("stale" if quick is False else "unverifiable", f"{file.state.size:,} bytes", limit)
         file.text = Text(decode(file.data))
     judged = by_text(then, file.data, file.text, shows)
     if judged.status == "fresh" and file.steady and file.digests is not None:
@@ -239,7 +246,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 def _mark(then: Knows) -> bytes:
     """A short digest of what was known."""
-    return blake2b(_encoder.encode(then), digest_size=16).digest()
+    try:
+        encoded = _encoder.encode(then)
+    except UnicodeEncodeError:  # half a character, which no file has as text
+        encoded = repr(then).encode(errors="surrogatepass")
+    return blake2b(encoded, digest_size=16).digest()
 
 
 def unverifiable(then: Unverifiable) -> Judged:

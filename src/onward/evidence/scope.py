@@ -98,8 +98,6 @@ class Locator:
     def _placed(self, address: str, cwd: str | None) -> Located:
         if not address:
             return Unusable("the path is empty")
-        if "\0" in address:
-            return Unusable("the path has a NUL character")
         base = self._cwd if cwd is None else self._slashes(cwd)
         path = self._slashes(address)
         recorded = self._recorded
@@ -112,6 +110,8 @@ class Locator:
             base = posixpath.join(self._cwd, base)
         whole = posixpath.normpath(path if _absolute(path) else posixpath.join(base, path))
         whole = "/" + whole.lstrip("/") if whole.startswith("/") else whole
+        if "\0" in whole:
+            return Unusable("the path has a NUL character")
         try:
             sizes = [len(part.encode(errors="surrogateescape")) for part in whole.split("/")]
         except UnicodeEncodeError:

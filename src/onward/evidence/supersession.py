@@ -201,7 +201,8 @@ def numbered(excerpt: Excerpt) -> list[tuple[int, int]]:
     if excerpt.first is None or excerpt.snippet:
         return []
     last = excerpt.first + excerpt.text.count("\n")
-    holes = sorted({excerpt.first + index for index in (*excerpt.cut, *excerpt.pieces)})
+    known = range(excerpt.first, last + 1)
+    holes = sorted({excerpt.first + index for index in (*excerpt.cut, *excerpt.pieces)}.intersection(known))
     out, low = [], excerpt.first
     for hole in holes:
         if hole > low:

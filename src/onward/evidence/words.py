@@ -39,7 +39,7 @@ def fingerprint(then: Fingerprint) -> str:
             return whole(then)
         case Lines(replaced=replaced):
             taken = f"{counted(len(replaced), 'piece')} replaced" if replaced else ""
-            return ", ".join(part for part in (_covered(then), taken) if part)
+            return ", ".join(part for part in (_covered(then), taken) if part) or "nothing of its text"
         case Response():
             return _response(then)
         case Absent():
