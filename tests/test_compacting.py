@@ -470,3 +470,20 @@ def test_real_sessions_go_through_both_policies_and_back(store: Store, name: str
                 session.undo_compaction()
                 assert session.surface == surface
     assert done or name in SMALL
+
+
+def test_a_run_that_was_compacted_and_died_goes_on(store: Store) -> None:
+    """Pointers stand for results of calls that are older than the run."""
+    session = filled(store)
+    turn = session.turn("go on", run="r1")
+    turn.begin()
+    step = turn.step()
+    step.request(model=Model("p", "m"))
+    step.reply("so far")
+    session.checkpoint("reason", "refine")
+    made = session.compact(window=WINDOW)
+    assert made.done and made.plan is not None and made.plan.demotions
+    session.close()
+    with store.open(session.id) as again:
+        answer = again.resume()
+        assert (answer.state, answer.reasons, answer.run) == ("repaired", (), "r1")
