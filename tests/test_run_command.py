@@ -258,6 +258,26 @@ def test_ctrl_c_while_a_command_runs_ends_it_and_says_that_its_outcome_is_unknow
     assert made["state"] == "unknown" and not (work / "done").exists()
 
 
+def test_when_the_terminal_goes_away_tools_are_stopped_and_the_run_can_be_gone_on_with(
+    home: Path, work: Path, tmp_path: Path
+) -> None:
+    model = script(tmp_path, [call("shell", command="echo $$ > begun; sleep 600; echo done > done"), "unused"])
+    terminal = AtTerminal(home, work, "run", "Wait", "--approve", "all", "--model", model)
+    end = time.monotonic() + SLOW
+    while not (work / "begun").exists() or not (work / "begun").read_text().endswith("\n"):
+        assert time.monotonic() < end
+        terminal.read()
+    os.killpg(terminal.process.pid, signal.SIGHUP)
+    assert terminal.end() == 128 + signal.SIGHUP
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((work / "begun").read_text()), 0)
+    assert not (work / "done").exists()
+    [row] = document(home, "sessions", "--all")["sessions"]
+    [made] = document(home, "calls", row["session"])["calls"]
+    assert made["state"] == "started"
+    assert "goes on with turn 1" in document(home, "resume", row["session"], "--dry-run")["next"]
+
+
 def test_a_killed_run_goes_on_without_a_text(home: Path, work: Path, tmp_path: Path) -> None:
     lines = [call("read", path="total.py"), {"text": "Thinking", "hang": True}]
     process = subprocess.Popen(

@@ -7,11 +7,15 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from onward.cli import output
 from onward.cli.advice import after
+from onward.errors import OnwardError
 from onward.model.text import escaped_json, one_line, visible
 from onward.runtime.permissions import Answer, Ask
 from onward.runtime.progress import (
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """Characters of a call's arguments, and of its result, that are shown."""
+
+HANGUP = 0.3
+"""Seconds for which the end of the input waits for the signal that says why."""
 
 
 class Terminal:
@@ -174,11 +181,21 @@ class Terminal:
         done: asyncio.Future[None] = loop.create_future()
         got = bytearray()
 
-        def readable() -> None:
-            data = os.read(fd, 4096)
-            got.extend(data)
-            if (not data or b"\n" in data) and not done.done():
+        def finish() -> None:
+            if not done.done():
                 done.set_result(None)
+
+        def readable() -> None:
+            try:
+                data = os.read(fd, 4096)
+            except OSError:  # the terminal is gone
+                data = b""
+            got.extend(data)
+            if b"\n" in data:
+                finish()
+            elif not data:
+                loop.remove_reader(fd)
+                loop.call_later(HANGUP, finish)  # a SIGHUP that comes with the end of the input goes first
 
         loop.add_reader(fd, readable)
         try:
@@ -191,13 +208,17 @@ class Terminal:
 def go(agent: Agent, session: Session, text: str | None, terminal: Terminal, *, options: Mapping[str, Any]) -> Ended:
     """Run a task, or without a text go on with what was interrupted. The first Ctrl-C ends the turn.
 
+    When the terminal goes away (SIGHUP), tools are stopped and nothing more is logged: the run can be gone on with.
+
     Args:
         options: how the run is begun or gone on with, for its log.
 
     Raises:
         KeyboardInterrupt: at a second Ctrl-C.
+        Exit: after a SIGHUP.
     """
     terminal.attach(session)
+    gone = False
 
     async def work() -> Ended:
         loop, stop = asyncio.get_running_loop(), Cancelled()
@@ -207,23 +228,49 @@ def go(agent: Agent, session: Session, text: str | None, terminal: Terminal, *, 
         def end() -> None:
             loop.remove_signal_handler(signal.SIGINT)
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            # Asyncio's own coroutines may be left unawaited by a second Ctrl-C, and that is nobody's business.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             stop.set()
             task.cancel()
+
+        def hang_up() -> None:
+            nonlocal gone
+            gone = True
+            _say_no_more()
+            session.close()
+            end()
 
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, end)
+            if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+                loop.add_signal_handler(signal.SIGHUP, hang_up)
         try:
             return await task
         except asyncio.CancelledError:
+            if gone:
+                raise click.exceptions.Exit(128 + signal.SIGHUP) from None
             return _aborted(session)
+        except OnwardError:
+            if gone:  # the session was closed under it
+                raise click.exceptions.Exit(128 + signal.SIGHUP) from None
+            raise
         finally:
             await agent.aclose()
 
     try:
         return asyncio.run(work())
     finally:
-        terminal.flush()
+        if not gone:
+            terminal.flush()
+
+
+def _say_no_more() -> None:
+    """Nobody reads any more: what is still said must not fail."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (1, 2):
+        os.dup2(null, fd)
+    os.close(null)
 
 
 def _aborted(session: Session) -> Ended:

@@ -77,8 +77,9 @@ def run(
     --approve, --max-loops and --plan that it began with; with others it does not go on. A new TEXT takes the model of
     the session's last run where none is named, and nothing else of it.
 
-    Ctrl-C ends the turn: nothing is left to go on with, and the next TEXT says what to do instead. Where nobody can be
-    asked (no terminal, --json), a call that --approve ask would ask about ends the run as blocked.
+    Ctrl-C ends the turn: nothing is left to go on with, and the next TEXT says what to do instead. When the terminal
+    goes away, tools are stopped and the run can be gone on with. Where nobody can be asked (no terminal, --json), a call
+    that --approve ask would ask about ends the run as blocked.
     """
     from onward.cli.live import Terminal, go
 
