@@ -34,6 +34,7 @@ def tools() -> list[dict[str, Any]]:
         offered("look_and_die", read=True),
         offered("slow", seconds="number"),
         offered("nonsense"),
+        offered("measure", read=True),
         offered("later", **later),
     ]
 
@@ -48,6 +49,8 @@ def called(name: str, arguments: dict[str, Any]) -> Any:
             time.sleep(arguments["seconds"])
         case "nonsense":
             return {"content": "not a list"}
+        case "measure":
+            return {"content": [], "structuredContent": {"mean": float("nan")}}
     said = arguments.get("text", "done")
     return {"content": [{"type": "text", "text": said}]}
 

@@ -147,6 +147,11 @@ def test_calls_run_at_once_and_from_several_loops(shared: tuple[Path, McpServer]
 # --- servers that die, hang and change --------------------------------------------------------------------------
 
 
+def test_data_that_is_not_a_number_is_shown_as_that_and_not_as_null(tmp_path: Path):
+    with McpServer("test", command=command(tmp_path)) as server:
+        assert of(server, "measure", at(tmp_path)).text == '{"mean":NaN}'
+
+
 @pytest.mark.parametrize(
     ("name", "code"), [("die", OUTCOME_UNKNOWN), ("look_and_die", FAILED), ("nonsense", OUTCOME_UNKNOWN)]
 )

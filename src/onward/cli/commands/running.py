@@ -78,8 +78,8 @@ def run(
     the session's last run where none is named, and nothing else of it.
 
     Ctrl-C ends the turn: nothing is left to go on with, and the next TEXT says what to do instead. When the terminal
-    goes away, tools are stopped and the run can be gone on with. Where nobody can be asked (no terminal, --json), a call
-    that --approve ask would ask about ends the run as blocked.
+    goes away, tools are stopped and the run can be gone on with. Where nobody can be asked (no terminal, --json), a
+    call that --approve ask would ask about ends the run as blocked.
     """
     from onward.cli.live import Terminal, go
 

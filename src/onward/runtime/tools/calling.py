@@ -373,9 +373,13 @@ def _blocks(given: Any) -> list[ContentBlock]:
     if isinstance(given, (list, tuple)) and given and all(isinstance(item, msgspec.Struct) for item in given):
         # Structs do not check what they are made from.
         return msgspec.convert(msgspec.to_builtins(given), list[ContentBlock])
-    # Not msgspec's JSON: that has null for NaN, and a model would take it for "nothing there".
+    return [Text(as_json(given))]
+
+
+def as_json(given: Any) -> str:
+    """Data as a model reads it. Not msgspec's JSON: that has null for NaN, which says that nothing is there."""
     plain = msgspec.to_builtins(given, str_keys=True)
-    return [Text(paired(json.dumps(plain, ensure_ascii=False, separators=(",", ":"))))]
+    return paired(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
 
 
 def _too_late(call: Prepared, work: Work, late: Callable[[Outcome], None] | None) -> None:

@@ -21,6 +21,7 @@ import msgspec
 from onward.errors import BadArguments, OutcomeUnknown, ToolFailed, Usage
 from onward.model.data import Effect
 from onward.model.messages import ContentBlock, Context, File, Image, Text
+from onward.runtime.tools.calling import as_json
 from onward.runtime.tools.mcp_link import Link, Lost, address_of, digest_of
 from onward.runtime.tools.schema import as_object, check_shape
 from onward.runtime.tools.tool import NAME_LENGTH, Tool, ToolContext, ToolOutput
@@ -208,7 +209,7 @@ def _checker(schema: dict[str, Any]) -> Callable[[Any], dict[str, Any]]:
 def _output(result: CallToolResult, context: ToolContext, server: str, name: str) -> ToolOutput:
     blocks = [_block(item, context) for item in result.content]
     if not blocks and result.structured_content is not None:
-        blocks = [Text(_cut(msgspec.json.encode(result.structured_content).decode()))]
+        blocks = [Text(_cut(as_json(result.structured_content)))]
     data = {"mcp": {"server": server, "tool": name}}
     code = "TOOL_FAILED" if result.is_error else None
     return ToolOutput(blocks or "(no output)", is_error=result.is_error, code=code, data=data)
