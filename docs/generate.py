@@ -27,6 +27,11 @@ DOCUMENTS = {
     '"detail","seq"}],"manifest":[{"seq","type","state","by","reason","tokens","last","nodes"}],"over"}',
     "why": '{"session","query","stage","verdict","explanation","events":[{"seq","branch","type","preview","session",'
     '"stage"}],"fix","branch","total","match","message","request":{"seq","contained"},"restore"}',
+    "status": '{"session","counts":{"fresh","stale","moved","missing","superseded","unverifiable"},"observations":[{'
+    '"subject","status","method","covered","not_covered","seq","then","now","path","action","note","diff","at","line",'
+    '"by","partly":[seq…],"call_id","derived"}],"conclusions":[{"seq","text","status","because":[seq…],"kind",'
+    '"sources":[seq…],"cites","checked","not_checked","lines":[{"section","text","status","because"}]}],'
+    '"branch","root","notes","branches":[{"branch","counts","observations","conclusions","root","notes"}]}',
     "calls": '{"session","branch","calls":[{"seq","call_id","tool","effect","state","attempts","result","block",'
     '"owner","key","arguments_digest","started":[seq…],"approval":{"seq","outcome","by","reason","expires"},"is_error","how",'
     '"code","late":[seq…],"open","reconciled":{"seq","outcome","by","evidence"},"conflict"}]}',
@@ -58,6 +63,12 @@ DOCUMENTS = {
 """Command -> its `--json` document."""
 
 NOTES = {
+    "status": "`status` of an observation is one of `counts`; `note` says why, `diff` how (or null), `at` and `line` "
+    "where it is now, `by` which observation superseded it, `partly` which superseded a part. `status` of a conclusion "
+    "is the worst of what it rests on, or `lead`; `kind` is summary, note or reply; `because` are the observations of "
+    "that status, `sources` all that it rests on, `cites` whether it says so itself; `lines` are those lines of a "
+    "summary that do not simply hold. `branches` only with `--all-branches`: what was looked at on each other branch "
+    "alone. `root` is the directory that was looked into, or null.",
     "move": "With `--summary` also `summary`, the seq of the branch/summary.",
     "sessions": "`status` is active, paused, ended or expired; `expires` when (Unix milliseconds) or null. "
     "`prompt` is the beginning of what was asked first, as one line, or null. `matches` only "

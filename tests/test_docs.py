@@ -128,6 +128,7 @@ def test_the_documents_on_the_page_have_the_keys_that_commands_print(tmp_path: P
         **{name: [name, session] for name in ("show", "tree", "context", "calls", "usage", "fsck", "fork", "migrate")},
         "tool-result": ["tool-result", session, "4"],
         "why": ["why", session, "anything"],
+        "status": ["status", session],
         "run": ["run", "x", "--model", f"scripted:{script}"],
         "branch": ["branch", session, "b"],
         "move": ["move", session, "b", "7"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from onward.context.counting import Count
     from onward.context.model import ModelClient
     from onward.explain.explanation import Explanation
+    from onward.holding import Holding
     from onward.model.checkpoint import Bindings
     from onward.running.aio import AsyncTurn
     from onward.running.compacting import AsyncWriter, Compacted
@@ -143,9 +145,13 @@ class AsyncSession:
         """See `Session.expire_at`."""
         await through(self.sync_session.expire_at, time)
 
-    async def context(self, *, budget: int | None = None) -> Projection:
+    async def context(self, **how: Any) -> Projection:
         """See `View.context`."""
-        return await through(self.sync_session.context, budget=budget)
+        return await through(lambda: self.sync_session.context(**how))
+
+    async def check(self, root: str | PathLike[str] | None = None, **how: Any) -> Holding:
+        """See `Session.check`."""
+        return await through(lambda: self.sync_session.check(root, **how))
 
     async def count(self, **how: Any) -> Count:
         """See `View.count`."""

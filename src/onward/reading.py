@@ -5,13 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from os import PathLike
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from onward.context.projection import Projection, project_surface, steps_of
+from onward.context.tokens import estimate
 from onward.errors import SEE_NODES, BlobMissing, NotFound
 from onward.log.door import Log
 from onward.model.event import Event, Header, Origin, given
+from onward.model.messages import Message, Text
 from onward.model.searchable import searchable
 from onward.model.state import BRACKETS, State
 from onward.model.surface import fold
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
     from onward.context.reported import Reports
     from onward.context.results import Found, Page, Result
     from onward.context.tokens import Tokenizer
+    from onward.evidence.checking import Progress
     from onward.evidence.observation import Observation
+    from onward.holding import Holding
     from onward.model.call import Call
     from onward.model.prices import PriceTable
 
@@ -228,16 +233,52 @@ class View:
 
     # --- projections --------------------------------------------------------------------------------------------
 
-    def context(self, *, budget: int | None = None) -> Projection:
+    def context(
+        self, *, budget: int | None = None, check: bool = False, root: str | PathLike[str] | None = None
+    ) -> Projection:
         """What the model sees here: messages, and a manifest that explains every node.
 
         Args:
             budget: tokens that the messages may take; None = no limit.
+            check: look whether what was looked at still holds, and where it does not, say so in one last message.
+            root: for `check`, as there.
         """
+        told = self.check(root).notice if check else None
+        notice = None if told is None else Message("user", [Text(told)])
         with self.log.still():
             leaf = self._at()
             surface = self.state.surface(leaf)
-        return project_surface(self.read(surface), self.carriers(leaf), budget=budget)
+        if notice is not None and budget is not None:
+            budget = max(1, budget - estimate(notice))
+        out = project_surface(self.read(surface), self.carriers(leaf), budget=budget)
+        if notice is not None:
+            out.add(notice)
+        return out
+
+    def check(
+        self,
+        root: str | PathLike[str] | None = None,
+        *,
+        allow_outside: bool = False,
+        urls: bool = False,
+        cached: bool = True,
+        progress: Progress | None = None,
+    ) -> Holding:
+        """Whether what was looked at on this path is still so, and what was concluded from it. Nothing is run again.
+
+        Args:
+            root: the directory that stands for the session's own now; None = the session's own.
+            allow_outside: also look at files outside of it, by their recorded paths on this machine.
+            urls: also ask servers whether pages have changed.
+            cached: keep what files were beside the catalogue, so that unchanged ones are not read again.
+            progress: told how many of how many files were looked at.
+
+        Raises:
+            NotFound: there is no directory `root`.
+        """
+        from onward.holding import check
+
+        return check(self, root, allow_outside=allow_outside, urls=urls, cached=cached, progress=progress)
 
     def carriers(self, leaf: int) -> Callable[[], list[Event]]:
         """Reads, when it is called, the nodes of the path to `leaf` that carry a surface, in path order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -24,6 +25,7 @@ from onward.running.durable import Durable
 if TYPE_CHECKING:
     from onward.evidence.observation import Action, Fingerprint
     from onward.explain.explanation import Explanation
+    from onward.holding import Holding
     from onward.log.catalogue import Row
     from onward.running.hooks import Hooks
     from onward.running.turn import Turn
@@ -187,6 +189,28 @@ class Session(Attended, Branching, Compactable, Durable):
         ]
         view = self.view(branch, at=at, node=node)
         return why(view, text, self._store, event=event, call=call, budget=budget, point=point)
+
+    def check(
+        self,
+        root: str | PathLike[str] | None = None,
+        *,
+        branch: str | None = None,
+        at: int | None = None,
+        node: int | None = None,
+        **how: Any,
+    ) -> Holding:
+        """Whether what was looked at is still so, as `View.check`, which says what else may be given.
+
+        Args:
+            root: the directory that stands for the session's own now; None = the session's own.
+            branch, at, node: the path to look at, as for `view`.
+
+        Raises:
+            NotFound: no such branch, seq or node, or no directory `root`.
+        """
+        if branch is None and at is None and node is None:
+            return super().check(root, **how)
+        return self.view(branch, at=at, node=node).check(root, **how)
 
     def refresh(self) -> None:
         """For a handle opened to read: see what was appended since."""

@@ -22,6 +22,7 @@ COMMANDS = {
     "tree": "looking:tree",
     "context": "looking:context",
     "why": "explaining:why",
+    "status": "holding:status",
     "calls": "calls:calls",
     "tool-result": "calls:tool_result",
     "compact": "compacting:compact",

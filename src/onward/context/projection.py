@@ -28,6 +28,9 @@ VERSION = 1
 """The converter's name and version where messages are handed on as they are projected. A change of what a node
 projects to is a new version."""
 
+BESIDE = -1
+"""The node of a message that stands for none."""
+
 ASKING = frozenset({"user", "agent", "command"})
 """Sources of user messages that ask for something: a person, the agent that started this one, a person's command. What
 a program put in beside them does not."""
@@ -70,7 +73,7 @@ class Projection:
 
     Attributes:
         messages: in surface order.
-        nodes: for each message the seq of its node.
+        nodes: for each message the seq of its node; `BESIDE` for one that `add` put there.
         over: the budget was too small even for the newest step and what was asked, which are there all the same.
         dropped: what of the surface the budget left out.
     """
@@ -92,6 +95,13 @@ class Projection:
     def sizes(self) -> list[int]:
         """For each message its estimated tokens."""
         return [estimate(message) for message in self.messages] if self._sizes is None else self._sizes()
+
+    def add(self, message: Message) -> None:
+        """Put a message that no node stands for behind the others. The manifest knows nothing of it."""
+        sizes = [*self.sizes, estimate(message)]
+        self.messages, self.nodes = [*self.messages, message], [*self.nodes, BESIDE]
+        self._sizes = lambda: sizes
+        del self.sizes
 
     @property
     def tokens(self) -> int:

@@ -18,8 +18,10 @@ superseded: looked at or changed again later on this path. unverifiable: nobody 
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-ORDER: tuple[Status, ...] = ("fresh", "superseded", "moved", "unverifiable", "stale", "missing")
-"""From the best to the worst. What was superseded rests on something newer that has its own status."""
+ORDER: tuple[Status, ...] = ("fresh", "superseded", "unverifiable", "moved", "missing", "stale")
+"""From the best to the worst: by how much is known against it. What was superseded rests on something newer that has
+its own status; of what is unverifiable nothing is known, of what moved that its place is wrong, of what is missing that
+there is nothing to rest on, of what is stale that it is not so any more."""
 
 
 class Finding(Struct, frozen=True):

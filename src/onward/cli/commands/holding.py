@@ -1,0 +1,247 @@
+"""`onward status`: whether what was looked at in a session still holds, and what was concluded from it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from onward.cli import output
+from onward.cli.options import Point, common, examples, point_options, reading
+
+if TYPE_CHECKING:
+    from onward.evidence.conclusions import Conclusion
+    from onward.evidence.status import Finding
+    from onward.holding import Holding
+    from onward.session import Session
+    from onward.store import Store
+
+STYLES = {
+    "stale": "bold red",
+    "missing": "red",
+    "moved": "yellow",
+    "unverifiable": "dim",
+    "superseded": "dim",
+    "fresh": "green",
+    "lead": "magenta",
+}
+
+MANY = 500
+"""Observations from which on a check is worth a progress bar."""
+
+DIFF = 20
+"""Lines of a diff that people are shown without `--full`."""
+
+ROWS = 12
+"""Observations of a status that people are shown without `--full`; of what changed, all are."""
+
+
+@click.command(
+    short_help="Say whether what was looked at still holds.",
+    epilog=examples(
+        "onward status", "onward status @ --root ~/other-checkout", "onward status 0192 --all-branches --json"
+    ),
+)
+@click.argument("session", metavar="[SESSION]", default="@")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path, readable=False),
+    help="The directory that stands for the session's own now; default: its own.",
+)
+@click.option("--all-branches", is_flag=True, help="Also what was looked at on other branches, each apart.")
+@click.option("--allow-outside", is_flag=True, help="Also look at files outside of the directory.")
+@click.option("--urls", is_flag=True, help="Also ask servers whether pages have changed.")
+@click.option("--full", is_flag=True, help="For people: every observation, and whole diffs.")
+@point_options
+@common
+def status(
+    store: Store,
+    session: str,
+    root: Path | None,
+    all_branches: bool,
+    allow_outside: bool,
+    urls: bool,
+    full: bool,
+    point: Point,
+    as_json: bool,
+) -> None:
+    """Say whether what was looked at in a session is still so: what was read is fresh, stale, moved, missing, looked at
+    again later (superseded), or nobody can tell (unverifiable). What was concluded is as fresh as the worst of what it
+    rests on; what rests on nothing is a lead.
+
+    Without SESSION: the newest of this project. Files are compared, nothing is run, and the session stays as it is.
+    Recorded paths mean their place below the session's directory, or below --root. The exit code is 0 whatever was
+    found: a stale source is an answer.
+    """
+    from onward.errors import Usage
+
+    if all_branches and point.given:
+        raise Usage("--all-branches looks at every branch as it is; --branch, --at and --node choose one path")
+    how = {"allow_outside": allow_outside, "urls": urls}
+    with reading(store, session) as opened, _progress(opened) as told:
+        found = point.of(opened).check(root, progress=told, **how)
+        others = list(_others(opened, found, root, how)) if all_branches else []
+    if as_json:
+        output.document({**document(found), "branches": [_part(one) for one in others]})
+        return
+    _print(found, full)
+    for one in others:
+        output.say()
+        _print(one, full)
+
+
+@contextmanager
+def _progress(session: Session) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr while many files are looked at."""
+    if session.next_seq < MANY or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("looking at files", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _others(session: Session, active: Holding, root: Path | None, how: dict[str, Any]) -> Iterator[Holding]:
+    """What was looked at and concluded on other branches only, a branch at a time."""
+    from dataclasses import replace
+
+    seen = {one.observation.seq for one in active.findings} | {one.seq for one in active.conclusions}
+    for name, leaf in session.branches().items():
+        if name == active.branch or leaf < 0:
+            continue
+        found = session.view(name).check(root, **how)
+        findings = tuple(one for one in found.findings if one.observation.seq not in seen)
+        conclusions = tuple(one for one in found.conclusions if one.seq not in seen)
+        if findings or conclusions:
+            yield replace(found, findings=findings, conclusions=conclusions)
+
+
+# --- the document -----------------------------------------------------------------------------------------------
+
+
+def document(found: Holding) -> dict[str, Any]:
+    """The document of `onward status`."""
+    return {"session": found.session, **_part(found)}
+
+
+def _part(found: Holding) -> dict[str, Any]:
+    return {
+        "counts": found.counts,
+        "observations": [_observation(found, one) for one in found.findings],
+        "conclusions": [_conclusion(one) for one in found.conclusions],
+        "branch": found.branch,
+        "root": found.root,
+        "notes": list(found.notes),
+    }
+
+
+def _observation(found: Holding, one: Finding) -> dict[str, Any]:
+    from onward.evidence import words
+
+    seen = one.observation
+    return {
+        "subject": str(seen.subject),
+        "status": one.status,
+        "method": seen.method,
+        "covered": words.covered(seen),
+        "not_covered": words.not_covered(seen),
+        "seq": seen.seq,
+        "then": one.then,
+        "now": one.now,
+        "path": found.path(seen),
+        "action": seen.action,
+        "note": one.note,
+        "diff": one.diff,
+        "at": one.at,
+        "line": one.line,
+        "by": one.by,
+        "partly": list(one.partly),
+        "call_id": seen.call_id,
+        "derived": seen.derived,
+    }
+
+
+def _conclusion(one: Conclusion) -> dict[str, Any]:
+    return {
+        "seq": one.seq,
+        "text": one.text,
+        "status": one.status,
+        "because": list(one.because),
+        "kind": one.kind,
+        "sources": list(one.sources),
+        "cites": one.cites,
+        "checked": one.checked,
+        "not_checked": one.not_checked,
+        "lines": [
+            {"section": line.section, "text": line.text, "status": line.status, "because": list(line.because)}
+            for line in one.lines
+        ],
+    }
+
+
+# --- for people -------------------------------------------------------------------------------------------------
+
+
+def _print(found: Holding, full: bool) -> None:
+    counts = ", ".join(f"{number:,} {status}" for status, number in found.counts.items() if number)
+    output.say(f"session {found.session} · branch {found.branch} · {found.root or 'no directory'}", "bold")
+    output.say(counts or "Nothing was looked at.")
+    for note in found.notes:
+        output.say(note, "yellow")
+    groups: dict[str, list[Finding]] = {}
+    for one in found.findings:
+        groups.setdefault(one.status, []).append(one)
+    for status in ("stale", "missing", "moved", "unverifiable", "fresh", "superseded"):
+        group = groups.get(status, [])
+        if group and (full or status != "superseded"):
+            _print_group(found, status, group, full)
+    if found.conclusions:
+        output.say("\nwhat was concluded", "bold")
+    for conclusion in found.conclusions:
+        _print_conclusion(conclusion)
+
+
+def _print_group(found: Holding, status: str, group: list[Finding], full: bool) -> None:
+    output.say(f"\n{status}", STYLES[status])
+    shown = group if full or status in ("stale", "missing", "moved") else group[-ROWS:]
+    for one in shown:
+        from onward.evidence import words
+
+        seen = one.observation
+        covered = words.covered(seen)
+        said = "; ".join(part for part in (one.now, one.note) if part)
+        output.say(f"  #{seen.seq}  {found.path(seen)}  ({', '.join(p for p in (seen.method, covered) if p)})  {said}")
+        if one.diff:
+            _print_diff(one.diff, full)
+    if len(group) > len(shown):
+        output.say(f"  and {output.counted(len(group) - len(shown), 'earlier one')}; --full shows them", "dim")
+
+
+def _print_diff(diff: str, full: bool) -> None:
+    lines = diff.splitlines()
+    for line in lines if full else lines[:DIFF]:
+        output.say(f"      {line}", {"+": "green", "-": "red"}.get(line[:1], "dim"))
+    if not full and len(lines) > DIFF:
+        output.say(f"      … {len(lines) - DIFF} more lines; --full shows them", "dim")
+
+
+def _print_conclusion(one: Conclusion) -> None:
+    because = (
+        f" because of {', '.join(f'#{seq}' for seq in one.because)}" if one.status not in ("fresh", "lead") else ""
+    )
+    output.say(f"  {one.status}{because}: {one.kind} #{one.seq}: {one.text[:160]}", STYLES[one.status])
+    if one.status == "lead":
+        output.say("      a lead, not a basis: it rests on nothing that was looked at", "dim")
+        return
+    output.say(f"      checked: {one.checked}; not checked: {one.not_checked or 'nothing else of it'}", "dim")
+    for line in one.lines[:ROWS]:
+        output.say(f"      {line.status}: {line.text[:160]}", STYLES[line.status])
