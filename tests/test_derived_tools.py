@@ -243,8 +243,40 @@ def test_a_result_belongs_to_the_call_of_its_id_that_has_none_yet() -> None:
     assert [line_of(one) for one in derive(events, HOME)] == ["looked file:a whole 'x'", "looked file:b whole 'y'"]
 
 
-def test_a_synthetic_result_is_no_evidence() -> None:
-    assert seen("read", {"path": "a"}, "The outcome is unknown.", how="synthetic") == []
+PATHS = ("n/new.py", "old.py", "one.py", "two.py", "gone.md")
+
+
+def said(text: str, seq: int) -> Event:
+    message = {"role": "user", "blocks": [{"type": "text", "text": text}]}
+    return Event(seq=seq, type="user/message", time=0, data={"message": message, "source": "user"})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "lost"),
+    [
+        ("edit", {"path": "a", "oldText": "x", "newText": "y"}, ["changed file:a ?"]),
+        ("Write", {"file_path": "a", "content": "x"}, ["changed file:a ?"]),
+        ("bash", {"command": "rm a; cat b"}, ["changed file:a ?"]),
+        (
+            "apply_patch",
+            {"input": PATCH},
+            [f"changed file:{at} ?" for at in ("n/new.py", "old.py", "one.py", "two.py", "gone.md")],
+        ),
+        ("str_replace_editor", {"command": "view", "path": "a"}, []),
+        ("read", {"path": "a"}, []),
+        ("bash", {"command": "cat a"}, []),
+    ],
+)
+def test_a_call_that_never_got_a_result_may_have_changed_what_it_was_to_change(
+    name: str, arguments: dict[str, Any], lost: list[str]
+) -> None:
+    call = asked(0, name, arguments)
+    for events in ([call], [call, said("go on", 1)], [call, said("go on", 1), said("go on", 2)]):
+        assert [line_of(one) for one in derive(events, HOME)] == lost
+    late = derive([call, said("hurry", 1), answered(2, "x")], HOME)
+    assert [line_of(one) for one in late][: len(lost)] == lost and {one.seq for one in late[len(lost) :]} <= {2}
+    for code, expected in (("TOOL_OUTCOME_UNKNOWN", lost), ("TOOL_NOT_STARTED", [])):
+        assert seen(name, arguments, "Nobody knows.", how="synthetic", code=code) == expected
 
 
 def test_a_path_that_grew_is_gone_on_with() -> None:
@@ -259,7 +291,7 @@ def test_a_path_that_grew_is_gone_on_with() -> None:
     assert [(one.seq, one.call, one.call_id) for one in whole] == [(2, 1, "c"), (4, None, "d")]
     for cut in range(len(events) + 1):
         deriver = Deriver(HOME)
-        assert (*deriver.take(events[:cut]), *deriver.take(events[cut:])) == whole
+        assert (*deriver.take(events[:cut]), *deriver.take(events[cut:]), *deriver.pending()) == whole
         assert deriver.seq == 4
 
 

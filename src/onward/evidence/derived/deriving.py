@@ -12,11 +12,12 @@ from typing import Any
 
 from onward.context.summaries.calls import blocks_of
 from onward.evidence.derived.done import Done, items, mapping
+from onward.evidence.derived.lost import unanswered
 from onward.evidence.derived.readers import reader_of
 from onward.evidence.facts import of_facts
 from onward.evidence.observation import Observation
 from onward.model.event import Event
-from onward.model.transcript import text_of
+from onward.model.repair import NOT_STARTED
 
 CONTEXTS = frozenset({"model/selected", "codex.turn_context"})
 """Facts that may say in which directory a Codex session goes on."""
@@ -33,7 +34,9 @@ def derive(events: Iterable[Event], home: str | None = None) -> tuple[Observatio
             taken into account, by seq.
         home: the session's own directory.
     """
-    return tuple(Deriver(home).take(events))
+    deriver = Deriver(home)
+    found = deriver.take(events)
+    return (*found, *deriver.pending())
 
 
 def observed(nodes: Sequence[Event], facts: Iterable[Event], home: str | None = None) -> tuple[Observation, ...]:
@@ -53,6 +56,9 @@ def observed(nodes: Sequence[Event], facts: Iterable[Event], home: str | None = 
 class Deriver:
     """The fold, so that a path that has grown need not be read again.
 
+    A call that has no result when a person says something next may have changed what it was to change. If a result
+    comes all the same, it counts as well.
+
     Attributes:
         seq: of the last event that was taken; -1 before the first.
     """
@@ -64,10 +70,24 @@ class Deriver:
         self._open: dict[str, list[Done]] = {}
         self._count = 0
         self._started: dict[str, int] = {}
+        self._told: set[tuple[str, int]] = set()  # calls that were said to be lost
 
     def take(self, events: Iterable[Event]) -> list[Observation]:
         """The observations of the next events of the path."""
         return [one for event in events for one in self._take(event)]
+
+    def pending(self) -> list[Observation]:
+        """What the calls that have no result yet may have changed."""
+        return [
+            one
+            for waiting in self._open.values()
+            for done in waiting
+            if (done.call_id, done.seq) not in self._told
+            for one in unanswered(done)
+        ]
+
+    def _waiting(self) -> Iterator[tuple[str, int]]:
+        return ((done.call_id, done.seq) for waiting in self._open.values() for done in waiting)
 
     def _take(self, event: Event) -> Iterator[Observation]:
         self.seq = max(self.seq, event.seq)
@@ -77,21 +97,21 @@ class Deriver:
         match event.type:
             case "assistant/message":
                 self._ask(event)
+            case "user/message" if data.get("source") == "user":
+                yield from self.pending()
+                self._told.update(self._waiting())
             case "tool/call":
                 if isinstance(data.get("call_id"), str):
                     self._started[data["call_id"]] = event.seq
             case "tool/result":
-                yield from self._answer(event, data, text_of(event))
+                yield from self._answer(event, data, _text(data.get("content")))
             case "custom/message":
                 # Several results in one message, as Claude Code's first versions wrote them.
                 for block in blocks_of(event, "custom/message"):
                     if block.get("type") == "tool_result":
                         meta = {**mapping(data.get("meta")), **mapping(block.get("meta"))}
                         meta.pop("toolUseResult", None)  # of which of them it is, is not said
-                        said = "\n".join(
-                            part["text"] for part in items(block.get("content")) if isinstance(part.get("text"), str)
-                        )
-                        yield from self._answer(event, {**block, "meta": meta}, said)
+                        yield from self._answer(event, {**block, "meta": meta}, _text(block.get("content")))
             case type_ if type_ in CONTEXTS:
                 said_cwd = mapping(data.get("meta")).get("cwd", data.get("cwd"))
                 if isinstance(said_cwd, str) and said_cwd.startswith("/"):
@@ -105,7 +125,7 @@ class Deriver:
             if block.get("type") != "tool_call" or not isinstance(call_id, str) or not isinstance(name, str):
                 continue
             given = arguments if isinstance(arguments, dict) else {"input": arguments}
-            done = Done(-1, call_id, name, given, cwd=None if cwd == self._home else cwd, home=self._home)
+            done = Done(event.seq, call_id, name, given, cwd=None if cwd == self._home else cwd, home=self._home)
             self._open.setdefault(call_id, []).append(done)
             self._count += 1
         while self._count > OPEN:
@@ -118,12 +138,14 @@ class Deriver:
     def _answer(self, event: Event, data: dict[str, Any], text: str) -> list[Observation]:
         call_id = data.get("call_id")
         waiting = self._open.get(call_id) if isinstance(call_id, str) else None
-        if not isinstance(call_id, str) or not waiting or data.get("how") == "synthetic":
+        if not isinstance(call_id, str) or not waiting:
             return []
         asked = waiting.pop(0)
         self._count -= 1
         if not waiting:
             del self._open[call_id]
+        if data.get("how") == "synthetic":
+            return unanswered(asked) if data.get("code") != NOT_STARTED else []
         started = data.get("call")
         code = data.get("code")
         done = Done(
@@ -142,3 +164,8 @@ class Deriver:
         )
         reader = reader_of(done)
         return [] if reader is None else reader(done)
+
+
+def _text(content: Any) -> str:
+    """The text of a result's content."""
+    return "\n".join(part["text"] for part in items(content) if isinstance(part.get("text"), str) and part["text"])

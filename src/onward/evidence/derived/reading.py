@@ -111,7 +111,10 @@ def _rows(text: str, first: int, limit: int | None) -> Fingerprint:
     rest = "\n".join(rows[start + len(found) :]).strip()
     if rest and not rest.startswith("<system-reminder>"):
         ends = False  # something else follows, of which it is not known what it says
-    return shown([line for _, line in found], found[0][0], ends=ends, limit=LONG)
+    lines = [line for _, line in found]
+    if not ends and len(lines) > 1 and lines[-1] == "":
+        lines.pop()  # perhaps what it shows behind the last line end
+    return shown(lines, found[0][0], ends=ends, limit=LONG)
 
 
 def _bytes_in(done: Done) -> Whole | None:
