@@ -84,26 +84,20 @@ def supersede(observations: Sequence[Observation], key_of: KeyOf) -> list[Left]:
         key_of: what identifies a file.
     """
     states: dict[Key, _Later] = {}
-    touched = Counter(key for seen in observations for key in _touched(seen, key_of))
+    keys = [key_of(seen.subject.address, seen.subject.cwd) for seen in observations]
+    touched = Counter(keys)
+    for seen in observations:
+        if isinstance(seen.then, Matches):
+            touched.update({key_of(match.path, seen.subject.cwd) for match in seen.then.matches})
+        if seen.to is not None:
+            touched[key_of(seen.to, seen.subject.cwd)] += 1
     out = []
-    for seen in reversed(observations):
-        plain = isinstance(seen.then, Whole | Lines) and seen.action != "moved"
+    for seen, key in zip(reversed(observations), reversed(keys), strict=True):
         # Most sources are looked at once: nothing comes before or after.
-        alone = plain and touched[key_of(seen.subject.address, seen.subject.cwd)] == 1
+        alone = touched[key] == 1 and isinstance(seen.then, Whole | Lines) and seen.action != "moved"
         out.append(_ALONE if alone else _step(seen, states, key_of))
     out.reverse()
     return out
-
-
-def _touched(seen: Observation, key_of: KeyOf) -> list[Key]:
-    """What an observation has to do with."""
-    cwd = seen.subject.cwd
-    keys = [key_of(seen.subject.address, cwd)]
-    if isinstance(seen.then, Matches):
-        keys += {key_of(match.path, cwd) for match in seen.then.matches}
-    if seen.to is not None:
-        keys.append(key_of(seen.to, cwd))
-    return keys
 
 
 def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:
@@ -362,6 +356,6 @@ def _match_taken(match: Match, later: _Later) -> int | None:
     text = (match.text or "").strip()
     if text:
         for pieces, seq in later.edits or ():
-            if any(text in piece or (piece.strip() and piece in text) for piece in pieces):
+            if any(text in piece or (piece.strip() and piece.strip() in text) for piece in pieces):
                 return seq
     return None
