@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from onward.evidence import files, looking
 from onward.evidence.cache import Cache
 from onward.evidence.checking import check
 from onward.evidence.making import of_bytes, of_edit, of_lines
@@ -383,11 +384,24 @@ def test_a_file_whose_state_is_the_same_is_not_read_again(tmp_path: Path, monkey
     assert [check([each], scope(tmp_path), cache=cache).findings[0].status for each in observations] == ["stale"] * 3
 
 
-def test_a_file_that_is_as_new_as_the_check_is_not_trusted(tmp_path: Path) -> None:
+def test_a_file_that_is_as_new_as_the_check_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def coarse(found: os.stat_result) -> files.Stat:
+        """As a file system has it that counts whole seconds."""
+        second = 1_000_000_000
+        return files.Stat(
+            found.st_dev,
+            found.st_ino,
+            found.st_size,
+            found.st_mtime_ns // second * second,
+            found.st_ctime_ns // second * second,
+        )
+
+    for module in (files, looking):
+        monkeypatch.setattr(module, "stat_of", coarse)
     at = tmp_path / "a.txt"
     cache = Cache(None)
     for text, status in ((TEXT, "fresh"), (TEXT.replace("12", "21"), "stale"), (TEXT, "fresh")) * 3:
-        at.write_text(text)  # within the same tick of the clock, and of the same size
+        at.write_text(text)  # within the same second, and of the same size
         assert check([seen(WHOLE)], scope(tmp_path), cache=cache).findings[0].status == status
 
 
