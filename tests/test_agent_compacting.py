@@ -12,6 +12,7 @@ from compactions import said
 from onward.context.model import ModelRequest
 from onward.model.event import Draft
 from onward.model.messages import ToolResult
+from onward.running import compacting
 from onward.runtime.agent import Agent
 from onward.runtime.permissions import Permissions
 from onward.runtime.progress import Compaction, Progress
@@ -95,6 +96,24 @@ def test_without_a_window_or_a_policy_nothing_is_done_before_a_request(session: 
     assert agent(list(script), window=None).run_sync(session, "Look").reason == "completed"
     assert agent(list(script), compaction=None).run_sync(session, "Look").reason == "completed"
     assert starts(session) == []
+
+
+def test_a_context_that_fills_little_of_the_window_is_not_planned_for(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    plans = compacting.plan
+
+    def noted(policy: Any, *args: Any, **more: Any) -> Any:
+        asked.append(policy)
+        return plans(policy, *args, **more)
+
+    monkeypatch.setattr(compacting, "plan", noted)
+    script: Script = [*(Says(calls=[Asks("look", {"size": 1_500})]) for _ in range(8)), "Done."]
+    agent(list(script), window=1_000_000).run_sync(session, "Look")
+    assert asked == []
+    agent(list(script)).run_sync(session, "Look again")
+    assert asked and starts(session)
 
 
 def talked(session: Session, count: int = 30, tokens: int = 500) -> None:

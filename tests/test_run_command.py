@@ -332,7 +332,7 @@ def killed(home: Path, work: Path, model: str, *words: str) -> str:
 
 def test_a_killed_run_goes_on_with_the_options_that_it_began_with(home: Path, work: Path, tmp_path: Path) -> None:
     lines: list[Any] = [call("read", path="total.py"), {"text": "Thinking", "hang": True}, "Read it."]
-    options = ["--tools", "read,write", "--approve", "never", "--max-loops", "7"]
+    options = ["--tools", "read,write", "--approve", "never", "--max-loops", "7", "--window", "90000"]
     session = killed(home, work, script(tmp_path, lines), *options)
     script(tmp_path, [lines[0], call("write", path="new", content="x"), "Read it."])
     elsewhere = tmp_path / "elsewhere"
@@ -340,7 +340,7 @@ def test_a_killed_run_goes_on_with_the_options_that_it_began_with(home: Path, wo
     answer = program(home, "run", "--session", session, cwd=elsewhere)
     assert answer.code == 0 and "Read it." in answer.out and not (work / "new").exists()
     assert "goes on as it began: --model scripted:" in answer.err
-    assert "--tools read,write --approve never --max-loops 7" in answer.err
+    assert "--tools read,write --approve never --max-loops 7 --window 90000" in answer.err
     new = onward(home, "run", "And now", "--session", session, "--json")
     with Store(home) as store, store.open(session, write=False) as opened:
         kept = [event.data["options"] for event in opened.nodes() if event.type == "turn/start"]

@@ -28,6 +28,7 @@ class RunOptions(Struct, frozen=True, omit_defaults=True, kw_only=True):
     approve: Literal["ask", "never", "all"] | None = None
     max_loops: int | None = None
     plan: bool | None = None
+    window: int | None = None
 
     def over(self, others: RunOptions) -> RunOptions:
         """These, and those of `others` where these have none."""

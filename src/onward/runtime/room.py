@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from onward.context.compaction.plan import Policy, Trigger
+from onward.context.compaction.tiered import TIERS
 from onward.context.model import ModelClient, ModelFailed
 from onward.context.summaries.summary import SummaryRefused
 from onward.context.windows import window_of
@@ -64,7 +65,14 @@ class Room:
         """Make room if the policy says so."""
         if self._policy is None or not self.window:
             return "declined"
+        if self._policy == "tiered" and await self._is_below(TIERS.pointers * self.window):
+            return "declined"
         return await self._make("threshold")
+
+    async def _is_below(self, tokens: float) -> bool:
+        """Whether the context is known to take less. Counting again costs what is new, planning the whole surface."""
+        count = await through(self._session.count)
+        return count.tokens < tokens
 
     async def after_overflow(self) -> bool:
         """Make room after a request was too long, once between two replies; whether it may be made again."""

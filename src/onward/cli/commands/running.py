@@ -58,6 +58,12 @@ INSTRUCTIONS = (
 )
 @click.option("--max-loops", type=click.IntRange(1), help="How often the model may be asked; default: 50.")
 @click.option("--plan", is_flag=True, default=None, help="Have the model write a list of steps first.")
+@click.option(
+    "--window",
+    type=click.IntRange(1),
+    metavar="TOKENS",
+    help="The model's window, where it is not known: the context is compacted as it fills.",
+)
 @click.option("--json-events", is_flag=True, help="Print each event as a JSON line, and the outcome as the last one.")
 @point_options
 @common
@@ -74,8 +80,8 @@ def run(
 
     Everything is in the session before it happens: after a crash `onward run --session @` without TEXT goes on with
     what was interrupted, and runs nothing again that may have had an effect. It goes on with the --model, --tools,
-    --approve, --max-loops and --plan that it began with; with others it does not go on. A new TEXT takes the model of
-    the session's last run where none is named, and nothing else of it.
+    --approve, --max-loops, --plan and --window that it began with; with others it does not go on. A new TEXT takes the
+    model of the session's last run where none is named, with its window, and nothing else of it.
 
     Ctrl-C ends the turn: nothing is left to go on with, and the next TEXT says what to do instead. When the terminal
     goes away, tools are stopped and the run can be gone on with. Where nobody can be asked (no terminal, --json), a
@@ -122,7 +128,8 @@ def _how(given: RunOptions, before: RunOptions, *, going_on: bool) -> RunOptions
     """The options that go: what is given; for a run that goes on what it began with; what is said elsewhere; ours."""
     named = RunOptions(model=os.environ.get(MODEL) or None)
     last = before if going_on else RunOptions()
-    return given.over(last).over(named).over(RunOptions(model=before.model)).over(DEFAULTS)
+    how = given.over(last).over(named).over(RunOptions(model=before.model)).over(DEFAULTS)
+    return how.over(RunOptions(window=before.window)) if how.model == before.model else how
 
 
 def _agent(store: Store, how: RunOptions, terminal: Any) -> Agent:
@@ -141,6 +148,7 @@ def _agent(store: Store, how: RunOptions, terminal: Any) -> Agent:
         inquirer=terminal.inquirer,
         limits=Limits(loops=how.max_loops or 1),
         plan=bool(how.plan),
+        window=how.window,
     )
     return agent.with_tools(_tools(how.tools or "", store, agent))
 
