@@ -523,6 +523,22 @@ def test_what_gives_it_back_to_the_model_does(store: Store, tmp_path: Path, buil
     assert document(tmp_path, "why", answer["session"], NEEDLE)["stage"] == "visible"
 
 
+def test_the_newest_compaction_is_taken_back_and_what_came_after_it_stays(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        session.user("look")
+        for call in ("a", "b", "c", "d"):
+            session.assistant(Message("assistant", [ToolCall(call, "read", {})]))
+            session.tool_result(call, f"{'x' * 5_000} {NEEDLE} {'x' * 5_000}" if call == "a" else "short")
+        assert session.compact(window=3_000).done
+        session.user("and now?")
+        assert session.why(NEEDLE).restore == "onward compact S --undo"
+        older = session.why(NEEDLE, branch="main")
+        assert older.restore is not None and older.restore.startswith("onward fork S --node")
+    assert document(tmp_path, "compact", "S", "--undo")["restored"]
+    with store.open("S") as session:
+        assert session.why(NEEDLE).stage == session.why("and now?").stage == "visible"
+
+
 # --- bounds and damage ------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from onward.explain.wanted import TextWanted
 from onward.model.text import one_line
 from onward.model.transcript import text_of
 from onward.reading import View
+from onward.running.uncompacting import newest
 
 
 class Verdict(NamedTuple):
@@ -134,9 +135,19 @@ def compaction(case: Case) -> Verdict | None:
         why.append(said)
         why += [f"#{earlier} gave way to #{later} in turn." for earlier, later in pairwise(takers)]
         why += _still_says(case, takers)
-    parent = None if by is None else case.standing.view.state.tree.parent(by)
-    restore = None if parent is None or parent < 0 else command("fork", case.standing.view.id, "--node", parent)
-    return Verdict(verdict, why, named, _read(case, one), restore)
+    return Verdict(verdict, why, named, _read(case, one), _restoring(case, one, by))
+
+
+def _restoring(case: Case, one: Occurrence, by: int | None) -> str | None:
+    """Taking the newest compaction back, where that brings it back and this is the active branch; else a fork."""
+    view = case.standing.view
+    if not case.point and view.leaf is not None:
+        with view.log.still():
+            found = newest(view, view.leaf)
+        if found is not None and one.seq in found[2]:
+            return command("compact", view.id, "--undo")
+    parent = None if by is None else view.state.tree.parent(by)
+    return None if parent is None or parent < 0 else command("fork", view.id, "--node", parent)
 
 
 def _taken(case: Case, one: Occurrence, by: int) -> tuple[str, str]:

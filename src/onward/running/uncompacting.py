@@ -12,6 +12,7 @@ from onward.model.event import MAIN, Draft, Event, SurfaceOp
 from onward.model.state import BRACKETS
 from onward.model.surface import Op, fold
 from onward.model.turns import check
+from onward.reading import View
 from onward.running.host import Host
 from onward.running.opened import open_at
 
@@ -51,7 +52,7 @@ def undo(host: Host) -> Undone:
         branch = host.branch
         leaf = host.state.leaf(branch)
         check("compaction/start", open_at(host, leaf))
-        found = _newest(host, leaf)
+        found = newest(host, leaf)
         if found is None:
             raise Refused(
                 "there is no compaction to take back on this branch",
@@ -85,15 +86,15 @@ def undo(host: Host) -> Undone:
     return Undone(host.id, branch, compaction, event.seq, restored, tuple(removed), before, after)
 
 
-def _newest(host: Host, leaf: int) -> tuple[int, list[int], list[int]] | None:
+def newest(view: View, leaf: int) -> tuple[int, list[int], list[int]] | None:
     """The newest compaction that shows on the surface of a leaf: its name, that surface, and the one without it."""
-    steps = list(_steps(host, leaf))
+    steps = list(_steps(view, leaf))
     now = fold(steps)[0]
     groups: dict[int, set[int]] = {}
     changes = [seq for seq, op in steps if op is not None]
-    starts = _starts(host)
+    starts = _starts(view)
     for seq in changes:
-        name = _compaction_of(host.log.chain.stored(seq), starts)
+        name = _compaction_of(view.log.chain.stored(seq), starts)
         if name is not None:
             groups.setdefault(name, set()).add(seq)
     for name in sorted(groups, key=lambda name: max(groups[name]), reverse=True):
@@ -103,14 +104,14 @@ def _newest(host: Host, leaf: int) -> tuple[int, list[int], list[int]] | None:
     return None
 
 
-def _steps(host: Host, leaf: int) -> Iterator[tuple[int, Op]]:
-    state = host.state
+def _steps(view: View, leaf: int) -> Iterator[tuple[int, Op]]:
+    state = view.state
     for seq in state.path(leaf).marked(state.surfaces.carries):
         yield seq, state.surfaces.ops.get(seq)
 
 
-def _starts(host: Host) -> set[int]:
-    state = host.state
+def _starts(view: View) -> set[int]:
+    state = view.state
     return {seq for seq, code in zip(state.brackets, state.bracket_codes, strict=True) if code == _START}
 
 
