@@ -339,6 +339,29 @@ def lines(found: Sequence[Row]) -> Iterator[str]:
             yield f"| {' | '.join(cells)} |"
 
 
+def reading(found: Sequence[Row]) -> str:
+    """What the figures say of `tiered` beside `threshold`, in words: how often it costs less, and where more."""
+    pairs = [(row, row.figures["tiered"], row.figures["threshold"]) for row in found]
+    less = sum(ours.cost < theirs.cost for _, ours, theirs in pairs)
+    more = [f"{row.session} at {row.window:,}" for row, ours, theirs in pairs if ours.cost > theirs.cost]
+    near = sum(ours.reachable >= theirs.reachable for _, ours, theirs in pairs)
+    view = sum(ours.in_view < theirs.in_view for _, ours, theirs in pairs)
+    return f"""Of {len(pairs)} pairs of a session and a window, `tiered` costs less than `threshold` in {less},
+and more in {len(more)}. In {near} it keeps at least as much in view or a pointer away. In {view} less is in view
+itself: there a model has to read results again, which is not counted here. It costs more for:
+
+{chr(10).join(f"* {each}" for each in more) or "* none"}
+
+Pointers help where large results fill a context. In the long Pi session more than a third of the tokens are arguments
+of calls, edits and whole files above all, which no tier shortens before a summary does, and a fifth are results too
+small for a pointer. So at small windows `tiered` carries more along there, and sends more. Where the cost is above
+100 %, what had to be sent again cost more than what was left out: then only the window was a reason to compact.
+
+What this does not show: whether a model would have answered as well. The sessions are few, most are short, and all are
+English and code.
+"""
+
+
 def page(found: Sequence[Row]) -> str:
     """The page with the figures, as Markdown."""
     return f"""# Compaction over real sessions
@@ -357,6 +380,11 @@ model, by the same code for both, and what a model would have been sent to make 
   word for word.
 * Left out: sessions under {LEAST:,} tokens, and windows at which no policy does anything. The windows are 200,000 and
   128,000 and, because most of these sessions are short, two thirds and a third of the session.
+
+## What it says
+
+{reading(found)}
+## The figures
 
 {chr(10).join(lines(found))}
 """

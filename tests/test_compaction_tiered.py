@@ -285,7 +285,7 @@ def test_a_person_can_have_a_summary_of_a_context_that_is_not_full() -> None:
     made = asked(talk, trigger="manual", summarise=True)
     assert isinstance(made, Plan) and made.cut is not None and made.cut.nodes[0] == 1 and not made.demotions
     nothing = asked(surface([system(), user("hi"), assistant("hello")]), trigger="manual", summarise=True)
-    assert isinstance(nothing, Declined) and nothing.why == "nothing-left"
+    assert isinstance(nothing, Declined) and nothing.why == "too-small"
 
 
 def test_there_are_two_policies() -> None:

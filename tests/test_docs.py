@@ -34,7 +34,24 @@ def run_shell(example: Example) -> None:
             pytest.fail(f"a shell block has a line that is no `onward` command: {line}")
 
 
-EXAMPLES = Sybil(parsers=[PythonCodeBlockParser(), CodeBlockParser("shell", run_shell)], encoding="utf-8")
+def run_console(example: Example) -> None:
+    """Run the lines of a block that begin with `$ `; what stands below each is what it prints.
+
+    `…` stands for anything, in a line of its own for any number of lines.
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command, _, expected in (part.partition("\n") for part in example.parsed.removeprefix("$ ").split("\n$ ")):
+        environment = {**os.environ, "PATH": path, "COLUMNS": "100"}
+        done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, check=False)
+        said = done.stdout.decode() + done.stderr.decode()
+        assert done.returncode == 0, f"{command}\n{said}"
+        lines = expected.strip("\n").split("\n")
+        pattern = "".join(r"(?:.*\n)*" if line == "…" else re.escape(line).replace("…", ".*") + r"\n" for line in lines)
+        assert re.fullmatch(pattern, said.strip("\n") + "\n"), f"{command}\n{said}"
+
+
+CONSOLE = CodeBlockParser("console", run_console)
+EXAMPLES = Sybil(parsers=[PythonCodeBlockParser(), CodeBlockParser("shell", run_shell), CONSOLE], encoding="utf-8")
 
 
 def named(path: Path) -> str:
@@ -58,8 +75,9 @@ def test_the_code_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
 
 def test_the_readme_has_code_that_runs():
     found = [example.parsed for example in EXAMPLES.parse(ROOT / "README.md")]
-    assert sum("import onward" in text for text in found) == 2
+    assert sum("import onward" in text for text in found) == 3
     assert sum("onward import" in text for text in found) == 1
+    assert sum("onward compact" in text and "onward why" in text for text in found) == 1
 
 
 def test_the_format_page_has_a_reader_of_its_own():
@@ -164,7 +182,7 @@ def outer_keys(shape: str) -> list[str]:
 
 def test_the_commands_of_the_readme_exist():
     text = (ROOT / "README.md").read_text("utf-8") + (ROOT / "docs" / "concepts.md").read_text("utf-8")
-    for name in re.findall(r"`?onward ([a-z]+)\b", re.sub(r"import onward|python -m \S+", "", text)):
+    for name in re.findall(r"`?onward ([a-z-]+)\b", re.sub(r"import onward|python -m \S+", "", text)):
         assert name in COMMANDS, name
 
 

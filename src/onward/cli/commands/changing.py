@@ -103,7 +103,8 @@ def move(store: Store, session: str, branch: str, seq: str, summary: bool, as_js
     if as_json:
         output.document(answer)
     else:
-        output.say(f"branch {branch} ends at {_place(node)} and is active")
+        told = ", a summary of what was left behind," if summary else ""
+        output.say(f"branch {branch} ends at {_place(node)}{told} and is active")
 
 
 def _number(text: str) -> int:

@@ -62,6 +62,10 @@ def compact(
     By default results of tools give way to pointers from 50 % of the window on, to placeholders from 80 % on, and the
     oldest part to a summary from 95 % on; the window is that of the session's model where it is known, else 200,000
     tokens. With --at or --node it is done on a new branch from there.
+
+    Tokens before and after rest on what the provider last reported, tools and system prompt included: often more than
+    what `onward context` estimates of the messages alone. Below 50 % nothing is done; a smaller --window, or
+    --instructions, makes it smaller all the same.
     """
     if undo and (dry_run or instructions or model or window):
         raise Usage("--undo goes with none of --dry-run, --instructions, --model and --window")
@@ -209,5 +213,5 @@ def _show_undone(taken: Undone, as_json: bool) -> None:
         )
         return
     back = output.counted(len(taken.restored), "event")
-    output.say(f"Took back the compaction {taken.compaction}: the model sees {back} again, as they were.", "bold")
+    output.say(f"Took back the compaction {taken.compaction}: the model sees {back} again, as before.", "bold")
     output.say(f"The context takes {taken.after:,} tokens instead of {taken.before:,}.")

@@ -139,7 +139,8 @@ def _turns(view: View, branch: str) -> int:
 def context(store: Store, session: str, budget: int | None, shape: str, point: Point, as_json: bool) -> None:
     """Show the messages that a model would see now, and for every node where it went.
 
-    What the model sees: the surface of the path, oldest first. Tokens are estimated.
+    What the model sees: the surface of the path. Nodes are listed by their numbers: what stands for another is seen in
+    its place, wherever it is listed. Tokens are estimated, of the messages alone.
     """
     with reading(store, session) as opened:
         view = point.of(opened)

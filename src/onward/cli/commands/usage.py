@@ -55,7 +55,7 @@ def usage(
     Every request counts once, in the session that made it, whatever became of its branch; --branch and --node count
     one path alone. Days are UTC. `input` is what no cache held; `reasoning` is a part of `output`. What requests cost
     that reported no cost is estimated by a table of prices and stands apart. --by attempt has a row a request;
-    --by compaction says what each one cost, and what the requests since did not have to carry.
+    --by compaction says what each summary cost, and what the requests since did not have to carry.
     """
     if (session is None) is not every:
         raise Usage("name a SESSION, or give --all", hint="`onward usage @` is about the newest session")

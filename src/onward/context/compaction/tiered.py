@@ -169,6 +169,9 @@ class _Ladder:
             plan = self._summary(chosen)
             if plan is not None and (summarise or self._gains(plan, chosen)):
                 return plan
+            if plan is None and summarise:
+                kept = round(tiers.keep * window)
+                self.why = "too-small", f"all there is fits in the {kept:,} tokens that a summary leaves as they are"
         return best
 
     def _giving_way(self, level: Level, whole: int, chosen: dict[int, Demotion]) -> dict[int, Demotion]:
