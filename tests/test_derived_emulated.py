@@ -227,6 +227,21 @@ def test_no_script_and_no_output_raises_anything(script: str, output: str, faile
         derive([asked(0, "bash", {"command": script}), event], HOME)
 
 
+@pytest.mark.parametrize(
+    "text", ["\n" * 30_000, "{," * 30_000, "... 1" * 9_000, "(Omitted " * 9_000, " " * 60_000, "a:1:" * 9_000]
+)
+def test_an_output_or_a_script_that_is_long_and_odd_takes_no_longer_than_others(text: str) -> None:
+    # Were any of it quadratic, this would take minutes.
+    for script in ("cat a", "grep -n -A1 x a", "ls -l", text):
+        for said in (text, f"x{text}y", "ok"):
+            derive([asked(0, "bash", {"command": script}), answered(1, said)], HOME)
+    head = f"*** Begin Patch\n*** Update File: {text}x\n"
+    derive([asked(0, "apply_patch", {"input": head}), answered(1, text)], HOME)
+    for name in ("Read", "read", "Grep", "Glob", "LS", "Edit"):
+        arguments = {"file_path": "a", "path": "a", "pattern": "x", "old_string": "a", "new_string": text}
+        derive([asked(0, name, arguments), answered(1, text)], HOME)
+
+
 @settings(max_examples=120, deadline=None)
 @given(SHELL)
 def test_a_script_has_tokens_or_none_and_no_word_is_made_up(script: str) -> None:

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+import onward
+from builders import user
 from derived import HOME, answered, asked, line_of, seen
+from onward import MemoryBackend, Store
 from onward.evidence.derived.deriving import Deriver, derive
-from onward.model.event import Event
+from onward.evidence.observation import Absent
+from onward.model.event import APPEND, Draft, Event
 
 PAIR = {"old_string": "b", "new_string": "B"}
 
@@ -328,3 +332,18 @@ def test_several_results_in_one_message_are_as_many_results() -> None:
     ]
     found = derive(events, HOME)
     assert [line_of(one) for one in found] == ["looked file:a lines 1:'1' end", "looked file:b lines 1:'2' end"]
+
+
+def test_a_fork_has_what_it_inherited_and_a_compaction_takes_nothing_away() -> None:
+    with Store(user="me", backend=MemoryBackend(), sync="never") as store:
+        with store.create(cwd=HOME) as session:
+            session.append(user("Look at it."))
+            drafts = [asked(0, "read", {"path": "a"}, "1"), answered(1, "x\n", "1")]
+            call, result = session.append(*[Draft(type=one.type, data=one.data, surface=APPEND) for one in drafts])
+            session.observe("file:noted", "by hand", Absent())
+            session.summary("They read a file.", onward.replace(call.seq, result.seq), [call.seq, result.seq])
+            told = [(one.seq, line_of(one)) for one in session.observations()]
+            assert told == [(result.seq, r"looked file:a whole 'x\n'"), (result.seq + 1, "looked file:noted absent")]
+            assert session.node(call.seq).observations() == ()
+        with store.open(session.id, write=False) as parent, store.fork(parent) as fork:
+            assert [(one.seq, line_of(one)) for one in fork.observations()] == told

@@ -20,7 +20,6 @@ _REDIRECT = re.compile(r"([0-9]{1,9})?(<<<|<<-|<<|>>|>\||>&|<&|<>|>|<)(?!\()|(&>
 _NAME = re.compile(r"\w+|[@*#?$!-]?")
 _EXPANDED = frozenset("$`\\")
 _PLAIN = re.compile(r"[\w./,:@%+=^!-]+")
-_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 
 
 class Word(NamedTuple):
@@ -182,7 +181,9 @@ class _Lexer:
                 parts.append(character)
                 bare.append(character)
                 self._at += 1
-        return Word("".join(parts), plain and _BRACES.search("".join(bare)) is None)
+        said = "".join(bare)
+        braces = "{" in said and "}" in said and ("," in said or ".." in said)  # `{a,b}`, `{1..3}`
+        return Word("".join(parts), plain and not braces)
 
     def _until(self, mark: str) -> str:
         end = self._text.find(mark, self._at + 1)

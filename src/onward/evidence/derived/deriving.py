@@ -70,24 +70,18 @@ class Deriver:
         self._open: dict[str, list[Done]] = {}
         self._count = 0
         self._started: dict[str, int] = {}
-        self._told: set[tuple[str, int]] = set()  # calls that were said to be lost
+        self._asked: list[Done] = []  # since a person spoke last
 
     def take(self, events: Iterable[Event]) -> list[Observation]:
         """The observations of the next events of the path."""
         return [one for event in events for one in self._take(event)]
 
     def pending(self) -> list[Observation]:
-        """What the calls that have no result yet may have changed."""
-        return [
-            one
-            for waiting in self._open.values()
-            for done in waiting
-            if (done.call_id, done.seq) not in self._told
-            for one in unanswered(done)
-        ]
+        """What the calls that have no result yet may have changed, unless it was said before."""
+        return [one for done in self._asked if self._is_open(done) for one in unanswered(done)]
 
-    def _waiting(self) -> Iterator[tuple[str, int]]:
-        return ((done.call_id, done.seq) for waiting in self._open.values() for done in waiting)
+    def _is_open(self, done: Done) -> bool:
+        return any(one is done for one in self._open.get(done.call_id, ()))
 
     def _take(self, event: Event) -> Iterator[Observation]:
         self.seq = max(self.seq, event.seq)
@@ -99,7 +93,7 @@ class Deriver:
                 self._ask(event)
             case "user/message" if data.get("source") == "user":
                 yield from self.pending()
-                self._told.update(self._waiting())
+                self._asked.clear()
             case "tool/call":
                 if isinstance(data.get("call_id"), str):
                     self._started[data["call_id"]] = event.seq
@@ -127,6 +121,7 @@ class Deriver:
             given = arguments if isinstance(arguments, dict) else {"input": arguments}
             done = Done(event.seq, call_id, name, given, cwd=None if cwd == self._home else cwd, home=self._home)
             self._open.setdefault(call_id, []).append(done)
+            self._asked.append(done)
             self._count += 1
         while self._count > OPEN:
             self._forget()

@@ -15,14 +15,14 @@ _CODEX_HEAD = re.compile(
     r"(?:Original token count: \d+\n)?(?:Total output lines: \d+\n)?\n*Output:\n",
 )
 _TOTAL = re.compile(r"Total output lines: \d+\n\n")
-_ENDED = re.compile(r"\n*(?:Command exited with code|\[exit code:?) (-?\d+)\]?\s*\Z")
+_ENDED = re.compile(r"(?:Command exited with code|\[exit code:?) (-?\d{1,20})\]?\s*\Z")
 _STARTED = re.compile(r"(?:Error: )?Exit code (-?\d+)\n?")
 _DSH_ERRORS = re.compile(r"(?:\A|\n)\[stderr\]\n")
 _MIDDLE = re.compile(
-    r"\n*(?:\[?(?:\.\.\.|…) ?\[?\d[\d,]* (?:lines|chars|characters|tokens) (?:truncated|omitted)"
-    r"|\[\.\.\. omitted \d[^\n]*\]|\[[\d,]+ bytes left out;[^\n]*\])"
+    r"\[?(?:\.\.\.|…) ?\[?\d[\d,]{0,20} (?:lines|chars|characters|tokens) (?:truncated|omitted)"
+    r"|\[\.\.\. omitted \d[^\n]*\]|\[[\d,]{1,20} bytes left out;[^\n]*\]"
 )
-_DSH_SPILL = re.compile(r"\n*\(Omitted [\d,]+ bytes\.")
+_DSH_SPILL = re.compile(r"\(Omitted [\d,]{1,20} bytes\.")
 _PI_TAIL = re.compile(r"\n\n\[Showing (?:lines (\d+)-(\d+) of (\d+)|last [^\]\n]*)[^\]\n]*\]\s*\Z")
 _SAVED = re.compile(r"<persisted-output>")
 NOTHING = ("(no output)", "(nothing)", "Tool ran without output or errors")
@@ -75,9 +75,9 @@ def output_of(done: Done) -> Output:
 
 def _ended(text: str, code: int) -> Output:
     """An output that may end in a line about how the command ended."""
-    found = _ENDED.search(text)
+    found = _ENDED.search(text, max(len(text) - 200, 0))
     if found is not None:
-        text, code = text[: found.start()], int(found[1][:20])
+        text, code = text[: found.start()].rstrip("\n"), int(found[1])
     errors = _DSH_ERRORS.search(text)
     if errors is not None:
         text = text[: errors.start()] + "\n" + text[errors.end() :] if errors.start() else text[errors.end() :]
@@ -102,12 +102,12 @@ def _cut(output: Output) -> Output:
     if _SAVED.match(text):
         return Output("", output.exit, head=False, tail=False)
     text = _TOTAL.sub("", text, count=1) if text.startswith("Total output lines:") else text
-    tail = _PI_TAIL.search(text)
+    tail = _PI_TAIL.search(text, max(len(text) - 1_000, 0))
     if tail is not None:
         return Output(text[: tail.start()], output.exit, head=tail[1] == "1", trimmed=output.trimmed)
     found = _DSH_SPILL.search(text) or _MIDDLE.search(text)
     if found is None:
         return Output(text, output.exit, output.head, output.tail, output.trimmed)
-    kept = text[: found.start()]
+    kept = text[: found.start()].removesuffix("\n").removesuffix("\n")
     # The last line before the gap may be only a part of one.
     return Output(kept[: kept.rfind("\n") + 1], output.exit, output.head, tail=False, trimmed=output.trimmed)

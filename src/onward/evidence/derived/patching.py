@@ -18,6 +18,9 @@ _HEAD = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)[ \t\r]*")
 _MOVE = re.compile(r"\*\*\* Move to: (.+?)[ \t\r]*")
 _BEGIN = "*** Begin Patch"
 
+LONGEST = 5_000
+"""Characters of a row that names a file; no path is so long."""
+
 CHANGED = Unverifiable("it was patched; the patch shows none of its lines")
 
 
@@ -52,7 +55,7 @@ def _files(patch: str) -> Iterator[tuple[str, str, str | None, list[str]]]:
     rows: list[str] = []
     for row in patch[patch.find(_BEGIN) :].split("\n")[1:]:
         row = row.removesuffix("\r")
-        found = _HEAD.fullmatch(row)
+        found = _HEAD.fullmatch(row) if len(row) < LONGEST else None
         if found is not None or row.startswith("*** End Patch"):
             if head is not None:
                 yield *head, to, rows
