@@ -43,7 +43,8 @@ DOCUMENTS = {
     "label": '{"session","seq","label"}',
     "title": '{"session","title"}',
     "resume": '{"session","state","reasons":[{"code","text","expected","found"}],"closed":[seq…],'
-    '"calls":[{"call_id","tool","effect","decision","text","seq","started","arguments","evidence"}],"stale":[…],"next",'
+    '"calls":[{"call_id","tool","effect","decision","text","seq","started","arguments","evidence"}],"stale":[{"path",'
+    '"status","what","seqs","diff"}],"next",'
     '"branch","run","resumes","checkpoint","turn","step","prompt","left":{branch:[reason…]}}',
     "queue": '{"session","input","state"}',
     "compact": '{"session","tier","before","after","replaced":[seq…],"cut","summary",'
@@ -69,6 +70,7 @@ NOTES = {
     "that status, `sources` all that it rests on, `cites` whether it says so itself; `lines` are those lines of a "
     "summary that do not simply hold. `branches` only with `--all-branches`: what was looked at on each other branch "
     "alone. `root` is the directory that was looked into, or null.",
+    "tree": "With `--check` a node also has `holds`, as in `show`.",
     "move": "With `--summary` also `summary`, the seq of the branch/summary.",
     "sessions": "`status` is active, paused, ended or expired; `expires` when (Unix milliseconds) or null. "
     "`prompt` is the beginning of what was asked first, as one line, or null. `matches` only "
@@ -77,6 +79,7 @@ NOTES = {
     "import": "`messages` are those of the active branch's context; `new` counts the records that this run added. "
     "The exit code is that of the first file that failed.",
     "show": "`state` is current, replaced or log-only. With `--event`: one entry, with all of its `data`. With "
+    "`--check` an entry also has `holds`: the standing of what was looked at or concluded there, or null. With "
     "`--info`: the row of `sessions`, "
     "with counts, usage, file, `spawned_by` (`{session, seq, depth}`: the call that started this session as a "
     "sub-agent, or null), `spawns` (the sub-agents' sessions that this one started, oldest first) and `queued` "
@@ -84,16 +87,19 @@ NOTES = {
     "resume": "`state` is ready (nothing had to be closed), repaired, blocked or locked; the last two exit with 5. "
     "`closed` has the seqs of what ended the open turns, of a dry run those that it would get. `decision` is what the "
     "decision table says of a call before anything was closed. `resumes` is the turn/start that the next turn of `run` "
-    "goes on with. `left` names other branches whose run is blocked. `stale` is empty: sources are not looked at yet.",
+    "goes on with. `left` names other branches whose run is blocked. `stale` lists the sources "
+    "that are not as they were looked at.",
     "queue": "`input` is the id of the input, `state` queued or cancelled.",
     "context": "`surface` lists the nodes in order. A plain message is `{role, blocks}`; `repairs` is empty for "
     "`plain`. For `anthropic` the system prompt stands apart, in `system`. A row of the manifest is of the `nodes` "
-    "neighbours from `seq` to `last` that share their fate: included, replaced, omitted or dropped.",
+    "neighbours from `seq` to `last` that share their fate: included, replaced, omitted or dropped. With `--check` the "
+    "last message names what has changed, if anything; it is in no row.",
     "why": "`stage` is stored (not in the log at all), branch, compaction, budget, never-seen, memory, source or "
     "visible; it is about the first of `events`, then comes what took its place, then others, 20 at the most of "
     "`total`. An event of another session says whose in `session`. `fix` shows the text again and changes nothing, "
     "`restore` puts it before the model again; each is null where there is no such command, and `explanation` says "
-    "why. `message` is the index in the context; `request` the newest recorded request, and whether it had the text.",
+    "why. `source`: the model sees it, and it is out of date. `message` is the index in the context; `request` the "
+    "newest recorded request, and whether it had the text.",
     "compact": "`tier` is pointers, placeholders, summary, or none (then `declined` says why, and the command is "
     "content). `before` and `after` are tokens, `cache_cost` those that the next request cannot take from the cache; "
     "`replaced` are the nodes that leave the surface, `nodes` what stands for them; `cut` is the first node that is "

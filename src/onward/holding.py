@@ -105,6 +105,8 @@ class Holding:
         out: dict[int, str] = {}
         for finding in sorted(self.findings, key=lambda one: _rank(one.status)):
             out[finding.observation.seq] = finding.status
+            if finding.observation.call is not None:
+                out[finding.observation.call] = finding.status
         out.update({one.seq: one.status for one in self.conclusions})
         return out
 

@@ -159,6 +159,7 @@ class Session(Attended, Branching, Compactable, Durable):
         event: int | None = None,
         call: str | None = None,
         budget: int | None = None,
+        check: bool | None = None,
         branch: str | None = None,
         at: int | None = None,
         node: int | None = None,
@@ -172,6 +173,7 @@ class Session(Attended, Branching, Compactable, Durable):
             event: the seq of an event, instead of a text.
             call: the id of a tool call, instead of a text.
             budget: tokens that the context may take; None = those of the newest recorded request, if it had a limit.
+            check: whether to look at files, if the source of the text has changed; None = unless the log is long.
             branch, at, node: the path to look at, as for `view`.
 
         Raises:
@@ -188,7 +190,7 @@ class Session(Attended, Branching, Compactable, Durable):
             for word in (name, value)
         ]
         view = self.view(branch, at=at, node=node)
-        return why(view, text, self._store, event=event, call=call, budget=budget, point=point)
+        return why(view, text, self._store, event=event, call=call, budget=budget, point=point, check=check)
 
     def check(
         self,

@@ -19,7 +19,10 @@ PREVIEW = 80
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of the tree. `telling` = it says where one is: a person's message, a summary, a bookmark."""
+    """A node of the tree. `telling` = it says where one is: a person's message, a summary, a bookmark.
+
+    `holds` = whether what was looked at or concluded there still holds, where somebody has checked.
+    """
 
     seq: int
     parent: int | None
@@ -28,6 +31,7 @@ class Node:
     label: str | None
     preview: str
     telling: bool
+    holds: str | None = None
 
     def document(self) -> dict[str, Any]:
         """The node as the document says it."""
@@ -40,8 +44,12 @@ class Node:
         }
 
 
-def nodes_of(view: View, *, path_only: bool) -> list[Node]:
-    """The nodes of a view's log, or of its path alone, in order."""
+FELL = frozenset({"stale", "missing", "moved"})
+"""Standings that say where one is."""
+
+
+def nodes_of(view: View, *, path_only: bool, held: Mapping[int, str]) -> list[Node]:
+    """The nodes of a view's log, or of its path alone, in order. `held` = the standing of those that have one."""
     labels, tree = view.labels(), view.state.tree
     path = view.path if path_only else None
     nodes = []
@@ -58,7 +66,11 @@ def nodes_of(view: View, *, path_only: bool) -> list[Node]:
                 role=role_of(event),
                 label=label,
                 preview=one_line(text_of(event), PREVIEW),
-                telling=label is not None or is_person(event) or event.type.endswith("/summary"),
+                telling=label is not None
+                or is_person(event)
+                or event.type.endswith("/summary")
+                or held.get(event.seq) in FELL,
+                holds=held.get(event.seq),
             )
         )
     return nodes
@@ -103,6 +115,8 @@ def _twig(node: Node, names: Mapping[int, Sequence[str]]) -> Twig:
     parts = [f"#{node.seq}", node.role or node.type]
     if node.label:
         parts.append(f"[{node.label}]")
+    if node.holds:
+        parts.append(f"({node.holds})")
     parts.append(node.preview)
     if node.seq in names:
         parts.append("← " + ", ".join(names[node.seq]))

@@ -23,6 +23,7 @@ from onward.runtime.progress import (
     Compaction,
     Failed,
     Progress,
+    Reminded,
     Replied,
     Resumed,
     Streamed,
@@ -92,6 +93,8 @@ class Terminal:
             case Compaction(_, tier, before, after, how):
                 by = ", picked without a model" if how == "extractive" else ""
                 self._say(f"⇣ compacted with {tier}{by}: {before:,} → {after:,} tokens", "magenta")
+            case Reminded(text):
+                self._say(f"△ {text}", "yellow")
             case Resumed(text):
                 self._say(f"⟳ {text}", "magenta")
 

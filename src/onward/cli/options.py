@@ -130,6 +130,28 @@ def point_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return with_point
 
 
+def check_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--check` and `--root`, as the arguments `check` and `root`."""
+
+    @functools.wraps(function)
+    def with_check(*args: Any, check: bool, root: Path | None, **kwargs: Any) -> Any:
+        if root is not None and not check:
+            raise Usage("--root goes with --check")
+        return function(*args, check=check, root=root, **kwargs)
+
+    for option in (
+        click.option(
+            "--root",
+            metavar="DIR",
+            type=click.Path(path_type=Path, readable=False),
+            help="With --check: the directory that stands for the session's own now.",
+        ),
+        click.option("--check", is_flag=True, help="Look whether what was looked at still holds, and say so."),
+    ):
+        with_check = option(with_check)
+    return with_check
+
+
 def reading(store: Store, session: str) -> Session:
     """Open the session that a person means, to read."""
     return store.open(store.find(session), write=False)

@@ -10,8 +10,10 @@ from onward.errors import BlobMissing, Corrupt
 from onward.explain.explanation import Asked, Place, Stage
 from onward.explain.kin import Kin
 from onward.explain.scan import Found, Occurrence
+from onward.explain.source import Outdated, outdated
 from onward.explain.standing import Standing
 from onward.explain.wanted import CallWanted, EventWanted, TextWanted
+from onward.holding import Holding
 from onward.model.event import Event
 from onward.model.text import one_line
 from onward.model.transcript import text_of
@@ -37,6 +39,7 @@ class Case:
         candidates: what is most like a text that is not there.
         others: other sessions of the project that have it.
         waiting: it lies in the inbox.
+        held: what of the path still holds; None where nobody looked.
     """
 
     standing: Standing
@@ -50,6 +53,7 @@ class Case:
     candidates: Sequence[Occurrence] = ()
     others: Sequence[Session] = ()
     waiting: bool = False
+    held: Holding | None = None
     notes: list[str] = field(default_factory=list)
 
     # --- the place that the verdict is about ---------------------------------------------------------------------
@@ -79,6 +83,13 @@ class Case:
     def best(self) -> Occurrence | None:
         """The place that the verdict is about; None when there is none in the log."""
         return self.ranked[0][1] if self.ranked else None
+
+    @cached_property
+    def outdated(self) -> Outdated | None:
+        """What became of the source of the place that the verdict is about; None where it holds or nobody looked."""
+        if self.held is None or self.best is None:
+            return None
+        return outdated(self.held, self.best.seq, self.wanted)
 
     @property
     def stage(self) -> Stage:

@@ -221,6 +221,22 @@ def never_seen(case: Case) -> Verdict | None:
     return Verdict(verdict, why, fix=fix)
 
 
+def source(case: Case) -> Verdict | None:
+    """The model sees it, and it is not so any more."""
+    one, outdated = case.best, case.outdated
+    if case.stage != "visible" or one is None or outdated is None or not outdated.itself:
+        return None
+    index = case.standing.index(one.seq, one.part, case.budget)
+    how = "It was concluded from what has changed since" if outdated.concluded else "Its source has changed since"
+    why = [
+        f"#{one.seq} ({one.type}) is in the context as it is, message {index} counted from 0.",
+        f"{how}: {outdated.words}.",
+        "It has to be looked at again: nothing in the session knows what is there now.",
+    ]
+    fix = command("status", case.standing.view.id, *case.point)
+    return Verdict("The model sees it, but it is out of date: its source has changed.", why, fix=fix, message=index)
+
+
 def visible(case: Case) -> Verdict | None:
     """The model sees it."""
     one = case.best
@@ -241,9 +257,10 @@ WALK: tuple[tuple[Stage, Callable[[Case], Verdict | None]], ...] = (
     ("compaction", compaction),
     ("budget", budget),
     ("never-seen", never_seen),
+    ("source", source),
     ("visible", visible),
 )
-"""The stages in order. What knows of memories and of sources puts its own before `visible`."""
+"""The stages in order. What knows of memories puts its own before `source`."""
 
 
 # --- commands -------------------------------------------------------------------------------------------------------

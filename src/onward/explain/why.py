@@ -9,6 +9,7 @@ from onward.explain.case import Case
 from onward.explain.explanation import EVENTS, Explanation, Place
 from onward.explain.kin import Shelf, kin, others
 from onward.explain.scan import scan, scan_elsewhere, scan_near
+from onward.explain.source import arrived, held
 from onward.explain.stages import WALK, Verdict
 from onward.explain.standing import Standing
 from onward.explain.wanted import HOW, CallWanted, EventWanted, TextWanted
@@ -24,6 +25,7 @@ def why(
     call: str | None = None,
     budget: int | None = None,
     point: Sequence[str] = (),
+    check: bool | None = None,
 ) -> Explanation:
     """Explain what became of a text, an event or a tool call on a view's path.
 
@@ -33,6 +35,7 @@ def why(
         event, call: a seq, or a call's id, instead of a text.
         budget: tokens that the context may take; None = those of the newest recorded request, if it had a limit.
         point: the words of a command line that choose this view.
+        check: whether to look if its source has changed; None = where the log is not too long for that.
 
     Raises:
         Usage: not exactly one of text, event and call; an empty text.
@@ -46,6 +49,9 @@ def why(
     if budget is None and case.found.request is not None:
         had = view.event(case.found.request).data.get("budget")
         case.budget, case.budget_of = had, None if had is None else case.found.request
+    case.held, unknown = held(view, check)
+    if unknown is not None:
+        case.notes.append(unknown)
     return _explained(case)
 
 
@@ -88,9 +94,9 @@ def _in_inbox(view: View, wanted: TextWanted) -> bool:
 
 
 def _explained(case: Case) -> Explanation:
-    verdict = next(found for _, stage in WALK if (found := stage(case)) is not None)
+    name, verdict = next((name, found) for name, stage in WALK if (found := stage(case)) is not None)
     request = case.request
-    sentences = [*verdict.why, *_of_request(case), *case.notes]
+    sentences = [*verdict.why, *_of_request(case), *(() if name == "source" else _of_source(case)), *case.notes]
     if case.found.tier is not None and case.found.tier >= 2:
         sentences.insert(0, f"The text itself is not in the log; something like it is ({HOW[case.found.tier]}).")
     if case.found.unread:
@@ -100,7 +106,7 @@ def _explained(case: Case) -> Explanation:
         session=view.id,
         branch=view.branch,
         query=case.wanted.query,
-        stage=case.stage,
+        stage=name,
         verdict=verdict.verdict,
         explanation=" ".join(sentences),
         events=tuple(_places(case, verdict)),
@@ -122,6 +128,19 @@ def _of_request(case: Case) -> list[str]:
     if best.seq > request.seq:
         return [f"It came behind the newest recorded request, #{request.seq}."]
     return [f"The newest recorded request, #{request.seq}, did not contain it."]
+
+
+def _of_source(case: Case) -> list[str]:
+    """What is to be said of the source where something else explains more."""
+    if case.outdated is not None:
+        if case.outdated.itself:
+            return [f"What it says is out of date besides: {case.outdated.words}."]
+        return [f"Its source has changed since, though perhaps not there: {case.outdated.words}."]
+    new = arrived(case.held, case.wanted) if case.held is not None and case.best is None else None
+    if new is not None:
+        seen = ", ".join(f"#{seq}" for seq in new.seqs[:3])
+        return [f"{new.path} has it now, and had not when it was looked at in {seen}."]
+    return []
 
 
 def _places(case: Case, verdict: Verdict) -> list[Place]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from onward.errors import BlobMissing
+from onward.evidence.notice import Changed
 from onward.model.event import Draft
 from onward.model.repair import NOT_STARTED
 from onward.model.searchable import searchable
@@ -30,6 +31,7 @@ class Briefing:
         turn, step: their numbers, where the writer counted.
         began, last: when the turn began and when its last node was logged, in Unix milliseconds.
         prompt: what a person asked last, shortened; None when nobody did.
+        stale: sources that were looked at and are not as they were, where somebody has checked.
     """
 
     turn: int | None = None
@@ -37,6 +39,7 @@ class Briefing:
     began: int | None = None
     last: int | None = None
     prompt: str | None = None
+    stale: tuple[Changed, ...] = ()
 
 
 def brief(view: View, answer: Recovery) -> Briefing:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from onward.context.compaction.plan import Policy
 from onward.context.model import ModelClient, ToolSpec
 from onward.errors import Refused, Usage, Vetoed
+from onward.evidence.notice import KIND
 from onward.log.ids import new_id
 from onward.model.call import Call
 from onward.model.checkpoint import Bindings
@@ -34,7 +35,8 @@ from onward.runtime.graph import GRAPH, Node
 from onward.runtime.guards import Limits
 from onward.runtime.loop import Ending, Loop, text_in
 from onward.runtime.permissions import Approver, Permissions
-from onward.runtime.progress import Progress, Resumed, Watcher
+from onward.runtime.progress import Progress, Reminded, Resumed, Watcher
+from onward.runtime.reminding import remind, reminder
 from onward.runtime.retrying import Retrying
 from onward.runtime.settling import Inquirer, Settled, Settler
 from onward.runtime.state import SCHEMA, RunState, restore
@@ -100,6 +102,8 @@ class Agent:
         compaction: by which policy the context is made smaller when it fills the window; None = it is not.
         window: the model's window in tokens; None = as far as it is known by the model's name.
         plan: whether the model is asked to write a list of steps first.
+        check: whether what was looked at in the session still holds is asked before a run begins or goes on, and the
+            model told what does not, once.
         context_files: whether AGENTS.md files, from the repository's root down to the session's directory, are read.
         retrying: which failed requests are made again.
     """
@@ -116,6 +120,7 @@ class Agent:
     compaction: Policy | None = "tiered"
     window: int | None = None
     plan: bool = False
+    check: bool = False
     context_files: bool = True
     retrying: Retrying = field(default_factory=Retrying)
     client: ModelClient = field(init=False)
@@ -163,7 +168,7 @@ class Agent:
             StorageFailed, LeaseLost: the log cannot be written any more. The run can be resumed.
         """
         actor = await self._actor(session, watch, cancelled)
-        await through(self._introduce, session)
+        await through(self._introduce, session, watch)
         state = RunState(run=new_id(session.now()) if run is None else run)
         async with AsyncTurn(session.turn(content, run=state.run, options=options), session.log.always) as turn:
             loop = Loop(self, session, state, turn, actor, watch)
@@ -251,6 +256,10 @@ class Agent:
             loop = Loop(self, session, state, turn, actor, watch)
             node = found.enter(loop)
             self._tell_of_reconciled(session, turn, run)
+            found_changed = await through(reminder, session) if self.check else None
+            if found_changed is not None:
+                watch(Reminded(found_changed.text))
+                turn.inject(found_changed.text, kind=KIND, data=found_changed.data)
             ended = await self._finish(loop, await loop.go(node))
         return replace(ended, settled=tuple(settled), unknown=tuple(unknown))
 
@@ -340,12 +349,15 @@ class Agent:
         )
         return Actor(self.toolset, self.permissions, self.approver, context, watch)
 
-    def _introduce(self, session: Session) -> None:
+    def _introduce(self, session: Session, watch: Watcher) -> None:
         """Log the instructions and the files of context, where they are new or have changed."""
         if self.instructions is not None:
             _instruct(session, self.instructions)
         if self.context_files:
             log_context_files(session)
+        told = remind(session) if self.check else None
+        if told is not None:
+            watch(Reminded(text_in(_message(told))))
 
 
 def _instruct(session: Session, text: str) -> None:

@@ -85,12 +85,19 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Reminded:
+    """The model is told that sources have changed since they were looked at. `text` is what it is told."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Resumed:
     """An interrupted run goes on. `text` says what was found and what was done about it."""
 
     text: str
 
 
-Progress = AtNode | Asked | Streamed | Failed | Replied | ToolStarted | ToolEnded | Compaction | Resumed
+Progress = AtNode | Asked | Streamed | Failed | Replied | ToolStarted | ToolEnded | Compaction | Reminded | Resumed
 Watcher = Callable[[Progress], None]
 """Is told of each. It is called on the run's own event loop and should not wait for anything."""

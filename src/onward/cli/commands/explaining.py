@@ -18,6 +18,7 @@ STYLES = {
     "visible": "bold green",
     "stored": "bold red",
     "never-seen": "bold yellow",
+    "source": "bold yellow",
 }
 
 
@@ -38,6 +39,11 @@ STYLES = {
     type=click.IntRange(min=1),
     help="What the context may take; default: as the newest recorded request had it.",
 )
+@click.option(
+    "--check/--no-check",
+    default=None,
+    help="Look at files, whether the text's source has changed; default: unless the log is long.",
+)
 @point_options
 @common
 def why(
@@ -47,13 +53,15 @@ def why(
     event: int | None,
     call: str | None,
     budget: int | None,
+    check: bool | None,
     point: Point,
     as_json: bool,
 ) -> None:
     """Explain why the model does not know something that it should: "why did it forget?"
 
     Asked in this order, and answered where it goes wrong: is it in the log? on this path? compacted, pruned or edited
-    away? left out by the budget? only mentioned, and never shown? Otherwise the model sees it.
+    away? left out by the budget? only mentioned, and never shown? changed where it was read?
+    Otherwise the model sees it.
 
     TEXT is looked for as it is, then in other case, then with other words between, then nearly; layout, quotes and
     escapes never matter. `#12` is the event 12. The whole log is read, whatever tools gave back and models thought
@@ -62,7 +70,7 @@ def why(
     """
     with reading(store, session) as opened:
         found = opened.why(
-            text, event=event, call=call, budget=budget, branch=point.branch, at=point.at, node=point.node
+            text, event=event, call=call, budget=budget, check=check, branch=point.branch, at=point.at, node=point.node
         )
     answer = _document(found, _home())
     if as_json:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from onward.cli import output
-from onward.cli.options import Point, common, examples, point_options, reading, session_argument
+from onward.cli.options import Point, check_options, common, examples, point_options, reading, session_argument
+from onward.errors import Usage
 
 if TYPE_CHECKING:
     from onward.context.projection import Projection
@@ -27,13 +29,27 @@ ROLE_STYLES = {"user": "bold green", "assistant": "bold cyan", "tool": "yellow",
 @click.option("--info", is_flag=True, help="What the session is, counted, instead of what was said in it.")
 @click.option("--event", metavar="SEQ", type=int, help="This event alone, whole, wherever it is.")
 @click.option("--full", is_flag=True, help="For people: whole texts, and events that no model ever sees.")
+@check_options
 @point_options
 @common
-def show(store: Store, session: str, info: bool, event: int | None, full: bool, point: Point, as_json: bool) -> None:
+def show(
+    store: Store,
+    session: str,
+    info: bool,
+    event: int | None,
+    full: bool,
+    check: bool,
+    root: Path | None,
+    point: Point,
+    as_json: bool,
+) -> None:
     """Show what was said and done on a path, as it was said and done.
 
-    Compaction hides nothing here: what was replaced for the model is shown and marked.
+    Compaction hides nothing here: what was replaced for the model is shown and marked. With --check, what was looked at
+    and what was concluded is marked with whether it still holds; files are looked at for that.
     """
+    if check and (info or event is not None):
+        raise Usage("--check goes with the transcript, not with --info or --event")
     if info:
         from onward.cli.commands.info import show_info
 
@@ -47,11 +63,14 @@ def show(store: Store, session: str, info: bool, event: int | None, full: bool, 
     with reading(store, session) as opened:
         view = point.of(opened)
         entries = view.transcript()
+        held = view.check(root).standing() if check else {}
         if as_json:
             import msgspec
 
-            document = {"session": view.id, "branch": view.branch, "entries": msgspec.to_builtins(entries)}
-            output.document(document)
+            rows = msgspec.to_builtins(entries)
+            if check:
+                rows = [{**row, "holds": held.get(row["seq"])} for row in rows]
+            output.document({"session": view.id, "branch": view.branch, "entries": rows})
             return
         labels = view.labels()
     for entry in entries:
@@ -60,6 +79,7 @@ def show(store: Store, session: str, info: bool, event: int | None, full: bool, 
         marks = [f"#{entry.seq}", entry.role or entry.type, entry.tool, output.when(entry.time)]
         marks.append({"replaced": "(the model no longer sees this)", "log-only": "(only in the log)"}.get(entry.state))
         marks.append(f"[{labels[entry.seq]}]" if entry.seq in labels else None)
+        marks.append(f"({held[entry.seq]})" if entry.seq in held else None)
         output.say("  ".join(mark for mark in marks if mark), ROLE_STYLES.get(entry.role or "", "dim"))
         output.say(_indented(entry.text, None if full else 40), "dim" if entry.state != "current" else "")
 
@@ -78,15 +98,20 @@ def _indented(text: str, limit: int | None) -> str:
 )
 @session_argument
 @click.option("--full", is_flag=True, help="For people: every node, not only those that tell where one is.")
+@check_options
 @point_options
 @common
-def tree(store: Store, session: str, full: bool, point: Point, as_json: bool) -> None:
-    """Show how a session branches. --at shows the tree as it was; --branch and --node show one path."""
+def tree(store: Store, session: str, full: bool, check: bool, root: Path | None, point: Point, as_json: bool) -> None:
+    """Show how a session branches. --at shows the tree as it was; --branch and --node show one path.
+
+    With --check, what was looked at and concluded on the path is marked with whether it still holds.
+    """
     from onward.cli.branching import nodes_of, twigs
 
     with reading(store, session) as opened:
         view = point.of(opened)
-        nodes = nodes_of(view, path_only=point.branch is not None or point.node is not None)
+        held = view.check(root).standing() if check else {}
+        nodes = nodes_of(view, path_only=point.branch is not None or point.node is not None, held=held)
         leaves = view.state.branches.leaves
         branches: list[dict[str, Any]] = [
             {"name": name, "leaf": None if leaf < 0 else leaf, "turns": _turns(view, name)}
@@ -94,7 +119,7 @@ def tree(store: Store, session: str, full: bool, point: Point, as_json: bool) ->
         ]
         active = view.state.branches.active
     if as_json:
-        rows = [node.document() for node in nodes]
+        rows = [node.document() | ({"holds": node.holds} if check else {}) for node in nodes]
         output.document({"session": view.id, "active": active, "branches": branches, "nodes": rows})
         return
     columns = (output.Column("branch", style="cyan"), output.Column("leaf"), output.Column("turns", number=True))
@@ -134,17 +159,28 @@ def _turns(view: View, branch: str) -> int:
     show_default=True,
     help="Whose messages; the providers' are repaired into what they accept.",
 )
+@check_options
 @point_options
 @common
-def context(store: Store, session: str, budget: int | None, shape: str, point: Point, as_json: bool) -> None:
+def context(
+    store: Store,
+    session: str,
+    budget: int | None,
+    shape: str,
+    check: bool,
+    root: Path | None,
+    point: Point,
+    as_json: bool,
+) -> None:
     """Show the messages that a model would see now, and for every node where it went.
 
     What the model sees: the surface of the path. Nodes are listed by their numbers: what stands for another is seen in
-    its place, wherever it is listed. Tokens are estimated, of the messages alone.
+    its place, wherever it is listed. Tokens are estimated, of the messages alone. With --check,
+    one last message names the sources that are not as they were looked at, if there are any.
     """
     with reading(store, session) as opened:
         view = point.of(opened)
-        projection = view.context(budget=budget)
+        projection = view.context(budget=budget, check=check, root=root)
         document = {
             "session": view.id,
             "branch": view.branch,
@@ -166,6 +202,12 @@ def context(store: Store, session: str, budget: int | None, shape: str, point: P
         output.say("The budget is too small even for what must stay: the last question and the newest step.", "yellow")
     output.say()
     _print_manifest(document["manifest"])
+    from onward.context.projection import BESIDE
+    from onward.model.messages import text_of
+
+    if projection.nodes[-1:] == [BESIDE]:
+        output.say("\nbehind all of it, because of --check:", "bold")
+        output.say(_indented(text_of(projection.messages[-1].blocks), None), "yellow")
     for repair in document["repairs"]:
         place = "" if repair["seq"] is None else f" (node {repair['seq']})"
         output.say(f"repaired{place}: {repair['kind']}: {repair['detail']}")

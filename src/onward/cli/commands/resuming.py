@@ -12,12 +12,16 @@ from onward.cli.options import common, examples, session_argument
 from onward.errors import Locked, StorageFailed, Usage
 
 if TYPE_CHECKING:
+    from onward.evidence.notice import Changed
     from onward.running.briefing import Briefing
     from onward.running.recovery import Recovery
     from onward.session import Session
     from onward.store import Store
 
 BLOCKED = 5
+
+STALE = 20
+"""Changed sources that people are told of."""
 
 
 @click.command(
@@ -75,16 +79,24 @@ def _look(store: Store, id_: str, how: dict[str, Any]) -> tuple[Recovery, Briefi
 
 
 def _asked(opened: Session, how: dict[str, Any], *, dry_run: bool) -> tuple[Recovery, Briefing]:
+    """What resuming came to. Beside it, whether what was looked at still holds: a dry run keeps nothing of that."""
+    from dataclasses import replace
+
     from onward.model.checkpoint import Bindings
     from onward.model.event import given
     from onward.running.briefing import brief
 
     bindings = Bindings(tenant=opened.header.tenant, workspace=given(opened.header.cwd))
     answer = opened.resume(bindings, dry_run=dry_run, **how)
-    return answer, brief(opened, answer)
+    changed: tuple[Changed, ...] = ()
+    if answer.branch in opened.branches():
+        changed = opened.view(answer.branch).check(cached=not dry_run).changed
+    return answer, replace(brief(opened, answer), stale=changed)
 
 
 def _document(id_: str, answer: Recovery | Locked, briefing: Briefing | None = None) -> dict[str, Any]:
+    from dataclasses import asdict
+
     import msgspec
 
     if isinstance(answer, Locked):
@@ -110,7 +122,7 @@ def _document(id_: str, answer: Recovery | Locked, briefing: Briefing | None = N
             }
             for call, decision in answer.calls
         ],
-        "stale": [],
+        "stale": [] if briefing is None else [asdict(one) for one in briefing.stale],
         "next": answer.next,
         "branch": answer.branch,
         "run": answer.run,
@@ -156,6 +168,12 @@ def _print(answer: Recovery, briefing: Briefing, *, only_would: bool) -> None:
             since = "never started" if started is None else f"started {output.when(started)}"
             output.say(f"  {pending.call.call_id}  {call_line(pending)}  ({since})")
             output.say(f"    {pending.decision.action}: {pending.decision.text}")
+    if briefing.stale:
+        output.say("changed since it was looked at (`onward status` shows how):", "yellow")
+        for one in briefing.stale[:STALE]:
+            output.say(f"  {one.path}: {one.status}: {one.what}")
+        if len(briefing.stale) > STALE:
+            output.say(f"  and {len(briefing.stale) - STALE:,} more")
     for name, reasons in answer.left:
         output.say(f"branch {name} stays as it is: " + "; ".join(f"{reason.code}: {reason.text}" for reason in reasons))
     if answer.state == "blocked":

@@ -64,6 +64,7 @@ INSTRUCTIONS = (
     metavar="TOKENS",
     help="The model's window, where it is not known: the context is compacted as it fills.",
 )
+@click.option("--no-check", is_flag=True, help="With --session: do not look whether what it looked at still holds.")
 @click.option("--json-events", is_flag=True, help="Print each event as a JSON line, and the outcome as the last one.")
 @point_options
 @common
@@ -71,6 +72,7 @@ def run(
     store: Store,
     text: str | None,
     session: str | None,
+    no_check: bool,
     json_events: bool,
     point: Point,
     as_json: bool,
@@ -82,6 +84,8 @@ def run(
     what was interrupted, and runs nothing again that may have had an effect. It goes on with the --model, --tools,
     --approve, --max-loops, --plan and --window that it began with; with others it does not go on. A new TEXT takes the
     model of the session's last run where none is named, with its window, and nothing else of it.
+
+    In a session that goes on, the model is told which of the sources that were looked at have changed since.
 
     Ctrl-C ends the turn: nothing is left to go on with, and the next TEXT says what to do instead. When the terminal
     goes away, tools are stopped and the run can be gone on with. Where nobody can be asked (no terminal, --json), a
@@ -101,7 +105,7 @@ def run(
     given = RunOptions(**options)
     before = RunOptions() if session is None else _before(store, session, point)
     how = _how(given, before, going_on=text is None)
-    agent = _agent(store, how, terminal)
+    agent = _agent(store, how, terminal, check=session is not None and not no_check)
     with _opened(store, session, point) as opened:
         if text is None and not quiet and given.over(before) != given:
             output.hint(f"goes on as it began: {how.words()}")
@@ -132,7 +136,7 @@ def _how(given: RunOptions, before: RunOptions, *, going_on: bool) -> RunOptions
     return how.over(RunOptions(window=before.window)) if how.model == before.model else how
 
 
-def _agent(store: Store, how: RunOptions, terminal: Any) -> Agent:
+def _agent(store: Store, how: RunOptions, terminal: Any, *, check: bool) -> Agent:
     from onward.runtime.agent import Agent
     from onward.runtime.guards import Limits
     from onward.runtime.permissions import Permissions
@@ -146,6 +150,7 @@ def _agent(store: Store, how: RunOptions, terminal: Any) -> Agent:
         permissions=Permissions(mode=how.approve or "ask", allowed=free),
         approver=terminal.approver,
         inquirer=terminal.inquirer,
+        check=check,
         limits=Limits(loops=how.max_loops or 1),
         plan=bool(how.plan),
         window=how.window,
