@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,64 @@ def test_a_file_that_may_not_be_read_any_more_is_unverifiable(tmp_path: Path) ->
     file.chmod(0)
     (found,) = check([recorded("Pi, all")], Scope(str(tmp_path), "/w", "/w")).findings
     assert found.status == "unverifiable"
+
+
+# --- the real programs ------------------------------------------------------------------------------------------
+
+FILES: dict[str, bytes] = {
+    "plain": TEXT.encode(),
+    "open": b"x = 1\nno line end",
+    "blank": b"\n\nx = 1\n\n\n",
+    "one blank": b"\n",
+    "empty": b"",
+    "crlf": b"x = 1\r\ny\r\n",
+    "sub/a-1-b.py": b"import x\nx = 1\n1: x\na:2:x\n",
+    "sub/deep/c.py": b"--\nx = 1\n--\n",
+    ".hidden": b"x = 1\n",
+}
+READING = [
+    *(
+        f"{how} '{name}'"
+        for name in FILES
+        for how in ("cat", "cat -n", "nl -ba", "sed -n 2,4p", "head -2", "tail -n 2")
+    ),
+    *("tail -n +3 plain", "sed -n '38,99p' plain", "sed -n '$p' plain", "cat plain | head -3", "cat plain | tail -3"),
+    *("cat blank | sed -n 1,2p", "nl -ba plain | head -4", "head -2 plain open", "tail -n 1 plain sub/deep/c.py"),
+    *("cat plain && echo == && cat open", "echo a; cat blank; echo b; cat open", "cd sub && cat a-1-b.py"),
+    *("cat gone 2>/dev/null || echo none", "cat plain 2>/dev/null || echo none", "cat gone | head -1", "cat gone"),
+    *("grep -n x plain", "grep x sub/a-1-b.py", "grep -rn x .", "grep -rn -C1 x sub", "grep -A1 x blank"),
+    *("grep -n -B2 'x' sub/deep/c.py", "grep -rl x sub", "grep -rn x sub | head -2", "cat open | grep -n x"),
+    *("grep -n line plain | grep -v 3 | tail -2", "grep nothing plain", "grep -h x sub/deep/c.py", "grep -Hn x open"),
+    *("grep -n x plain open", "grep -n -A1 1 sub/a-1-b.py", "ls", "ls -a", "ls -la", "ls -lh sub", "ls sub/*.py"),
+    *("ls | head -2", "find . -type f", "find sub -name '*.py' -type f", "find . -name '*.py' | sort | head -1"),
+    *("find sub/", "find . -maxdepth 1 -type f | grep -v plain", "ls plain", "ls gone", "find gone"),
+    *("cat > new <<'E'\n$x\n\nE", "echo x y > new", "printf 'a\\n\\tb' > new", "cat >> open <<E\nmore\nE", "rm plain"),
+    *("echo z >> open", "mv plain other && cat other", "mkdir -p one/two", "tee new <<'E'\nx\nE", "rm -f gone plain"),
+    *("cp plain new", "sed -i 's/line/LINE/' plain", "mv plain sub/", "echo x | tee new > /dev/null"),
+]
+
+
+@pytest.mark.parametrize("tool", ["Bash", "exec_command"])
+def test_what_real_programs_printed_holds_in_the_files_that_they_printed(tool: str, tmp_path: Path) -> None:
+    known = 0
+    for number, command in enumerate(READING):
+        root = tmp_path / str(number)
+        for name, data in FILES.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+        run = subprocess.run(["sh", "-c", command], cwd=root, capture_output=True)
+        out, errors, failed = run.stdout.decode(), run.stderr.decode(), run.returncode != 0
+        if tool == "Bash":  # as Claude Code: blank lines taken off, errors apart
+            told: Any = {"stdout": out.strip("\n"), "stderr": errors}
+            text = f"Exit code {run.returncode}\n{out}{errors}".strip() if failed else out.strip("\n")
+            result = answered(1, text, is_error=failed, meta={"toolUseResult": f"Error: {text}" if failed else told})
+            call_ = asked(0, "Bash", {"command": command})
+        else:  # as Codex: everything as it came
+            result = answered(1, f"Exit code: {run.returncode}\nWall time: 0.1 seconds\nOutput:\n{out}{errors}")
+            call_ = asked(0, "exec_command", {"cmd": command})
+        seen = derive([call_, result], "/w")
+        assert seen, command
+        for found in check(seen, Scope(str(root), "/w", "/w")).findings:
+            assert found.status in ("fresh", "superseded", "unverifiable"), (command, found.now, found.observation.then)
+            known += found.status == "fresh"
+    assert known >= len(READING) // 2

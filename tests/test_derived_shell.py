@@ -30,10 +30,10 @@ A = "looked file:a"
         ("head -2 a", "x\ny\n", [rf"{A} lines 1:'x\ny'"]),
         ("head -n 5 a", "x\ny\n", [rf"{A} lines 1:'x\ny' end"]),
         ("head a", "x\n", [f"{A} lines 1:'x' end"]),
-        ("tail -n 2 a", "x\ny\n", [rf"{A} lines ?:'x\ny' end"]),
+        ("tail -n 2 a", "x\ny\n", [rf"{A} lines ?:'x\ny'"]),
         ("tail -n +4 a", "x\n", [f"{A} lines 4:'x' end"]),
         ("cat a | head -1", "x\n", [f"{A} lines 1:'x'"]),
-        ("cat a | tail -1", "x\n", [f"{A} lines ?:'x' end"]),
+        ("cat a | tail -1", "x\n", [f"{A} lines ?:'x'"]),
         ("cat a | sed -n 2,3p", "x\n", [f"{A} lines 2:'x' end"]),
         ("nl -ba a | head -1", "     1\tx\n", [f"{A} lines 1:'x'"]),
         ("head -1 a b", "==> a <==\nx\n\n==> b <==\ny\n", [f"{A} lines 1:'x'", "looked file:b lines 1:'y'"]),
@@ -236,6 +236,19 @@ def test_what_an_agent_makes_of_an_output_is_taken_off(
 ) -> None:
     said = said if said.startswith("looked") else f"{A} lines 1:'{said}'"
     assert seen(name, arguments, text) == [said]
+
+
+def test_errors_among_an_output_are_no_content() -> None:
+    for meta, text in (
+        ({"toolUseResult": {"stdout": "x", "stderr": "warning: y"}}, "x\nwarning: y"),
+        ({"dsh": {}}, "x\n[stderr]\nwarning: y"),
+    ):
+        assert seen("Bash", {"command": "head -1 a"}, text, meta=meta) == [f"{A} lines 1:'x'"]
+    told = ran("grep -rn x s | head -5", "s/a:1:x\ngrep: s/b: Permission denied\n")
+    assert told == ["searched query:x matches ['s/a:1:x'] in s"]
+    assert ran("find . -type f | head -9", "./a\nfind: './b': Permission denied\n") == [
+        "listed directory:. names ['a'] deep hidden"
+    ]
 
 
 def test_a_patch_in_a_shell_command_is_a_patch() -> None:

@@ -221,6 +221,11 @@ def test_a_list_says_which_names_there_were(
     assert seen(name, arguments, text, **fields) == [f"listed directory:{said}"]
 
 
+def test_names_of_files_elsewhere_are_no_list_of_a_directory() -> None:
+    assert seen("Glob", {"pattern": "*"}, "/else/a") == ["listed directory:. ?"]
+    assert seen("bash", {"command": "find src -type f"}, "/else/a\n") == ["looked directory:src ?"]
+
+
 def test_what_a_page_or_a_search_engine_said_cannot_be_checked() -> None:
     assert seen("WebFetch", {"url": "https://x.invalid/a", "prompt": "p"}, "t") == ["looked url:https://x.invalid/a ?"]
     assert seen("web_fetch", {"url": "https://x.invalid/a"}, "no", is_error=True) == []

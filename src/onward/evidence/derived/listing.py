@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from onward.evidence.derived.done import Done, mapping, relative
 from onward.evidence.observation import Listing, Observation
 
+ELSEWHERE = "the names are of files elsewhere"
+
 _LEFT_OUT = re.compile(r"truncated|\blimit\b|Showing \d|not shown|omitted|sampled", re.IGNORECASE)
 _NOTE = re.compile(r"\s*[\[(].*[\])]\s*")
 _NONE = re.compile(r"\s*(?:No files? (?:found|matched)|No files found matching|\(empty directory\))", re.IGNORECASE)
@@ -24,6 +26,8 @@ def glob(done: Done) -> list[Observation]:
         return done.missing("directory")
     names, left_out = _names(done)
     kept = tuple(relative(name, path, done.where) if _whole(done, name) else name for name in names)
+    if any(name.startswith("/") for name in kept):
+        return [done.unknown("directory", path, ELSEWHERE, action="listed")]
     # Those that git ignores are left out by all of these tools, or by none: it is not said.
     known = Listing(kept, pattern=pattern, deep="/" in pattern or "**" in pattern, complete=False)
     return [done.of("directory", path, known, action="listed", method=_method(done, left_out))]

@@ -73,6 +73,7 @@ def unspaced(row: str) -> str:
 
 def _piece(text: str, width: int | None) -> tuple[str, bool]:
     """A line, and whether it is only a piece; what stands for the rest is taken off."""
+    text = text.removesuffix("\r")
     if width is None or len(text) < width:
         return text, False
     return text[:width], True

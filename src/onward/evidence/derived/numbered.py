@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from onward.evidence.making import of_bytes, of_lines
-from onward.evidence.observation import Excerpt, Fingerprint, Lines, Whole
+from onward.evidence.observation import Fingerprint, Lines, Whole
 
 TABBED = re.compile(r" *([0-9]{1,9})\t(.*)", re.DOTALL)
 """As `cat -n` and `nl` write a line; our own `read` too, without the blanks."""
@@ -46,7 +46,7 @@ def shown(
         of: lines of the whole file.
         limit: characters to which longer lines are cut; a line that has so many is known by its beginning only.
     """
-    kept = list(lines)
+    kept = [line.removesuffix("\r") for line in lines]
     if ends and len(kept) > 1 and kept[-1] == "":
         kept.pop()
     cut = [] if limit is None else [at for at, line in enumerate(kept) if len(line) >= limit]
@@ -62,20 +62,9 @@ def tail(text: str, first: int) -> Fingerprint:
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    return of_lines(lines, first, ends=True)
+    return of_lines([line.removesuffix("\r") for line in lines], first, ends=True)
 
 
 def whole(text: str) -> Whole:
     """A file whose text is known, though perhaps not its bytes: CR and byte order marks do not come through."""
     return of_bytes(b"") if text == "" else Whole(text=text)
-
-
-def runs(rows: Sequence[tuple[int, str]]) -> tuple[Excerpt, ...]:
-    """Numbered lines as excerpts of lines that follow each other."""
-    out: list[tuple[int, list[str]]] = []
-    for number, text in rows:
-        if out and number == out[-1][0] + len(out[-1][1]):
-            out[-1][1].append(text)
-        elif number >= 1:
-            out.append((number, [text]))
-    return tuple(Excerpt("\n".join(lines), first) for first, lines in out)

@@ -65,7 +65,8 @@ def output_of(done: Done) -> Output:
         if isinstance(stdout, str) and not done.failed:
             stop = told.get("interrupted") is True or told.get("backgroundTaskId") is not None
             errors = told.get("stderr")
-            whole = stdout + (f"\n{errors}" if isinstance(errors, str) and errors else "")
+            # Errors are no part of what a file held; where there is nothing else they say why.
+            whole = errors if not stdout and isinstance(errors, str) else stdout
             return _cut(Output(whole, None if stop else 0, tail=not stop, trimmed=True))
         started = _STARTED.match(text)
         ended = code if started is None else int(started[1][:20])
@@ -80,7 +81,7 @@ def _ended(text: str, code: int) -> Output:
         text, code = text[: found.start()].rstrip("\n"), int(found[1])
     errors = _DSH_ERRORS.search(text)
     if errors is not None:
-        text = text[: errors.start()] + "\n" + text[errors.end() :] if errors.start() else text[errors.end() :]
+        text = text[: errors.start() + 1] if errors.start() else text[errors.end() :]
     return Output("" if text.strip() in NOTHING else text, code)
 
 

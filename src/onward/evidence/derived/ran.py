@@ -22,6 +22,8 @@ UNSHOWN = Unverifiable("nothing of its content was shown")
 
 _ERROR = re.compile(r"(?:[\w./-]+: )?(?:line \d+: )?(cat|sed|head|tail|nl|grep|rg|ls|find)?: ?(.*)")
 
+_NOISE = re.compile(r"(?:grep|rg|egrep|fgrep): |Binary file .* matches$")
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -94,7 +96,8 @@ class Ran:
         if not rows:
             return whole("") if one.first == 1 and one.count is None and ends and not self.output.trimmed else UNSHOWN
         if one.first is None:
-            return shown(rows, None, ends=ends and not self.output.trimmed)
+            # Where they are is not known, and so not whether the file still ends with just these.
+            return shown(rows, None)
         # Of a tool that takes off blank lines, nothing tells whether there were any at the end.
         reached = ends and not self.output.trimmed and (one.count is None or len(rows) < one.count)
         # `cat` prints what is there: an empty last line is one of the file's.
@@ -135,6 +138,8 @@ class Ran:
         if how.file is not None and rows and all(row.startswith(how.file.rstrip("/") + "/") for row in rows):
             how = replace(how, file=None)  # it was a directory
         complete = how.complete and ends and (most is None or len(rows) < most)
+        sound = [row for row in rows if _NOISE.match(row) is None]
+        complete, rows = complete and len(sound) == len(rows), sound
         how = replace(how, complete=complete)
         if how.around and not how.names:
             for path, lines in excerpts(rows, how).items():
@@ -163,9 +168,12 @@ class Ran:
             return
         prefix = one.path.rstrip("/") + "/"
         if one.prefixed:
-            names = [row.removeprefix(prefix) for row in names if row not in (one.path, one.path.rstrip("/"))]
-            if any(name == row and not row.startswith(prefix) for name, row in zip(names, rows, strict=False)):
-                complete = False
+            # Errors stand among the names, and the directory itself.
+            names = [row[len(prefix) :].lstrip("/") for row in rows if row.startswith(prefix)]
+            complete = complete and len(names) == sum(row != one.path for row in rows)
+            if rows and not names and rows != [one.path]:
+                yield self.done.unknown("directory", address, "its list was not understood", cwd=cwd)
+                return
         if names == [one.path]:
             # `ls` of a file says its name.
             yield self.done.of("file", address, UNSHOWN, action="listed", method=self.method(), cwd=cwd)
