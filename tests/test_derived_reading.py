@@ -145,6 +145,11 @@ def test_a_reading_of_the_deepseek_harness_covers_the_lines_that_it_shows(
     assert seen("read", {"file_path": "a"}, text, **fields) == [f"looked file:a {then}"]
 
 
+def test_a_reading_of_codex_covers_the_lines_that_it_shows() -> None:
+    told = seen("read_file", {"file_path": "/w/a", "offset": 3, "limit": 2}, "L3: x\nL4: 5: y")
+    assert told == [r"looked file:/w/a lines 3:'x\n5: y'"]
+
+
 def test_a_view_of_a_text_editor_tool_covers_the_lines_that_it_shows() -> None:
     told = seen("str_replace_based_edit_tool", {"command": "view", "path": "a"}, "     1\tx\n     2\ty")
     assert told == [r"looked file:a lines 1:'x\ny' end"]

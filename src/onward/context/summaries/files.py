@@ -40,7 +40,17 @@ _CHANGES = frozenset(
     }
 )
 _SHELLS = frozenset(
-    {"bash", "shell", "pwsh", "local_shell", "exec_command", "container.exec", "run_terminal_cmd", "run_shell_command"}
+    {
+        "bash",
+        "shell",
+        "pwsh",
+        "local_shell",
+        "shell_command",
+        "exec_command",
+        "container.exec",
+        "run_terminal_cmd",
+        "run_shell_command",
+    }
     | {"terminal", "execute_command", "sh"}
 )
 _SEARCHES = frozenset({"grep", "search", "ripgrep", "search_file_content", "grep_search"})

@@ -22,6 +22,7 @@ UNCHANGED = Unverifiable("the tool only said that it had not changed since it wa
 _EMPTY = re.compile(r"\s*<system-reminder>\s*Warning: the file exists but the contents are empty", re.IGNORECASE)
 _SHORTER = re.compile(r"\s*<system-reminder>\s*Warning: the file exists but is shorter", re.IGNORECASE)
 _UNCHANGED = re.compile(r"\s*(?:<system-reminder>\s*)?File unchanged since last read", re.IGNORECASE)
+_CODEX = re.compile(r"L[0-9]{1,9}: ?")
 _PI_MORE = re.compile(
     r"\n\n\[(?:\d+ more lines in file|Showing lines \d+-\d+ of \d+[^\]\n]*)\. Use offset=\d+[^\]\n]*\]\s*\Z"
 )
@@ -103,10 +104,11 @@ def _rows(text: str, first: int, limit: int | None) -> Fingerprint:
     if _EMPTY.match(text):
         return of_bytes(b"")
     rows = text.split("\n")
-    start = next((at for at, row in enumerate(rows) if ARROWED.fullmatch(row)), None)
+    form = COLON if _CODEX.match(text) else ARROWED
+    start = next((at for at, row in enumerate(rows) if form.fullmatch(row)), None)
     if start is None or _SHORTER.match(text):
         return NOTHING
-    found = numbered(rows[start:], ARROWED)
+    found = numbered(rows[start:], form)
     ends = len(found) < (LINES if limit is None else min(limit, LINES))
     rest = "\n".join(rows[start + len(found) :]).strip()
     if rest and not rest.startswith("<system-reminder>"):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from onward.context.summaries.files import plain_name
 from onward.evidence.derived.done import Done, is_missing, mapping
 from onward.evidence.derived.effects import UNSEEN, Effect, effects
 from onward.evidence.derived.outputs import Output, output_of
@@ -25,7 +26,7 @@ from onward.evidence.observation import (
     Observation,
     Unverifiable,
 )
-from onward.model.script import script_of
+from onward.model.script import SHELLS, script_of
 
 AGAIN = "a command is not run again"
 HALF = Unverifiable("the command that was to change it failed, and what it had done by then was not recorded")
@@ -48,11 +49,23 @@ def shell(done: Done) -> list[Observation]:
         (value for key in ("command", "cmd", "script", "input") if (value := arguments.get(key)) is not None),
         action.get("command"),
     )
-    script = script_of(command)
+    script = _inner(script_of(command))
     if not script or (done.failed and _REFUSED.match(done.text)):
         return []
     folder = done.said("workdir", "cwd", "working_directory", "directory")
     return _Run(done, script, output_of(done)).observations(folder)
+
+
+def _inner(script: str) -> str:
+    """The script that a script of one `bash -lc '…'` runs; any other as it is."""
+    if not script.lstrip().startswith(("bash -", "sh -", "zsh -", "/bin/")):
+        return script
+    found = pipelines(script)
+    command = found[0].commands[0] if found is not None and len(found) == len(found[0].commands) == 1 else None
+    if command is None or command.program not in SHELLS or not command.plain or command.redirects:
+        return script
+    words = command.arguments
+    return words[1] if len(words) == 2 and re.fullmatch(r"-\w*c", words[0]) else script
 
 
 @dataclass(slots=True)
@@ -80,7 +93,8 @@ class _Run:
         if folder:
             self._go(folder)
         start = self._there
-        found = pipelines(self._script)
+        # PowerShell has other words for most things, and the same words for other things.
+        found = None if plain_name(self._done.name) == "pwsh" else pipelines(self._script)
         parts = None if found is None else self._parts(found)
         if parts is None:
             return [self._command(start)]
