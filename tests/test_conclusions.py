@@ -97,6 +97,7 @@ EXTENTS: tuple[tuple[list[Observation], str, str], ...] = (
     ([seen("a", of_lines(["x"] * 20)), seen("a", of_lines(["y"] * 9, 21, ends=True))], "all of a by Read", ""),
     ([seen("a", PART), seen("b", PART)], AND, "the rest of a, the rest of b"),
     ([seen("a", PART), seen("a", Whole("00"))], "all of a by Read", ""),
+    ([seen("a", Whole("00"), method="shell: sed -n '1,200p' a")], "all of a by shell: sed", ""),
     ([], "", ""),
 )  # fmt: skip
 

@@ -180,6 +180,17 @@ def test_badges_are_there_only_with_check(home: Path, root: Path) -> None:
     assert [node["holds"] for node in nodes if node["type"] == "assistant/message"] == ["stale", "fresh"]
 
 
+def test_a_page_has_what_holds_only_when_that_was_asked_for(home: Path, root: Path) -> None:
+    with Store(home) as store:
+        reply = next(event.seq for event in session_of(store, root).nodes() if event.type == "assistant/message")
+    change(root)
+    pages = [onward(home, "export", "s", "--to", "html", *words).out for words in ((), ("--check",))]
+    assert '"holds":[[' not in pages[0] and f'[{reply},"stale"]' in pages[1]
+    redacted = onward(home, "export", "s", "--to", "html", "--check", "--redact").out
+    assert f'[{reply},"stale"]' in redacted
+    assert onward(home, "export", "s", "--to", "markdown", "--check").code == 2
+
+
 def test_a_root_without_check_is_a_usage_error(home: Path, root: Path) -> None:
     with Store(home) as store:
         session_of(store, root).close()

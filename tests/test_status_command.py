@@ -309,3 +309,17 @@ def test_a_session_of_another_machine_is_told_where_its_files_are(tmp_path: Path
     assert found == ["superseded", "superseded", "unverifiable", "fresh"]
     assert [row["status"] for row in rows["conclusions"]] == ["fresh"]
     assert re.search("outside", rows["observations"][2]["note"])
+
+
+def test_a_root_that_holds_a_directory_of_its_own_name_is_told_by_what_is_there(tmp_path: Path, store: Store) -> None:
+    clone = project(tmp_path / "clone", "shop/a.py", "b.py")
+    with store.create(cwd="/srv/shop") as session:
+        session.user("Look")
+        for name in ("shop/a.py", "/srv/shop/b.py"):
+            session.observe(f"file:{name}", "Read", Whole(text=TEXT))
+        assert statuses(session, root=clone) == ["fresh", "fresh"]
+    with store.create(cwd="/srv/all/shop") as below:
+        below.user("Look")
+        for name in ("a.py", "../b.py"):
+            below.observe(f"file:{name}", "Read", Whole(text=TEXT))
+        assert statuses(below, root=clone) == ["fresh", "fresh"]

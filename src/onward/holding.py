@@ -23,12 +23,16 @@ from onward.model.event import Event, Header, given
 if TYPE_CHECKING:
     from onward.evidence.cache import Cache
     from onward.evidence.checking import Progress
+    from onward.evidence.scope import Scope
     from onward.log.door import Log
     from onward.model.turns import Turn
 
 FILE = "evidence.db"
 """Beside the catalogue: what files were when they were last hashed. Derived."""
 
+
+SAMPLE = 500
+"""Files by which it is told what a root stands for: those looked at last."""
 
 HINT = "--root DIR (`root=…`) says where its files are now"
 
@@ -158,7 +162,7 @@ def check(
     elif not observations:
         report = Report(())
     else:
-        scope = rooted.scope
+        scope = rooted.scope if root is None else _fitting(rooted.scope, observations)
         with _cache(view.log, view.header.tenant, cached) as cache:
             report = compare(
                 observations, scope, allow_outside=allow_outside, check_urls=urls, cache=cache, progress=progress
@@ -221,6 +225,25 @@ def _elsewhere(seen: Observation, moves: Sequence[tuple[int, str]], own: str | N
         matches = tuple(Match(put(one.path), one.line, one.text, one.piece) for one in then.matches)
         then = changed_struct(then, matches=matches, within=None if then.within is None else put(then.within))
     return changed_struct(seen, subject=subject, then=then, to=None if seen.to is None else put(seen.to))
+
+
+def _fitting(scope: Scope, observations: Sequence[Observation]) -> Scope:
+    """The scope itself, or the one in which the root stands for the working directory: that in which more files are.
+
+    A root that has a directory of the name of the working directory may be either: `shop` often holds a `shop`.
+    """
+    from onward.evidence.scope import Inside, Locator, Scope
+
+    def there(one: Scope) -> int:
+        locator = Locator(one)
+        places = (locator.locate(seen.subject.address, seen.subject.cwd) for seen in files)
+        inside = (at.parts for at in places if isinstance(at, Inside))
+        return sum(os.path.lexists(os.path.join(one.root, *parts)) for parts in inside)  # noqa: PTH118 - may be odd
+
+    files = [seen for seen in observations if seen.subject.kind == "file"][-SAMPLE:]
+    if scope.recorded == scope.cwd:
+        return scope
+    return max(scope, Scope(scope.root, scope.cwd, scope.cwd), key=there)
 
 
 def _nowhere(observations: Sequence[Observation], cwd: str | None, why: str) -> Report:

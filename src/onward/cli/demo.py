@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from onward.cli.app import run
-from onward.cli.demo_data import harness_session, pi_session
+from onward.cli.demo_data import CODE, harness_session, pi_session
 from onward.store import Store
 
 REAL_HARNESS = 3
@@ -60,6 +60,13 @@ class Demo:
         self.heading("A fork goes on from the middle; the session that it comes from stays as it is")
         self.onward("fork", first, "--node", self.labelled(first))
         self.onward("sessions", "--all")
+
+        self.heading("Does it still hold? Somebody has changed the file that the agent changed")
+        shop = self.folder / "shop"
+        work = shop / "shop" / "checkout.py"
+        work.parent.mkdir(parents=True, exist_ok=True)
+        work.write_text(CODE.replace("set(", "sorted("))
+        self.onward("status", first, "--root", shop)
 
         self.heading("Every line of every log is checked")
         self.onward("fsck", "--all")

@@ -41,7 +41,7 @@ def _listed(parts: Sequence[str]) -> str:
 def _together(group: Sequence[Observation]) -> Observation:
     """Several looks at one source as one: all the lines, and all the ways."""
     last = group[-1]
-    ways = ", ".join(dict.fromkeys(way for seen in group if (way := seen.method.split(",")[0].strip())))
+    ways = ", ".join(dict.fromkeys(way for seen in group if (way := _way(seen.method))))
     whole = next((seen for seen in reversed(group) if isinstance(seen.then, Whole) and not seen.covered), None)
     if whole is not None:
         return replace(whole, method=ways)
@@ -53,6 +53,13 @@ def _together(group: Sequence[Observation]) -> Observation:
     end = max(high for _, high in places)
     ends = any(then.ends and _last(then) == end for then in parts)
     return replace(last, method=ways, then=Lines(joined, ends=ends, of=_of(parts, end)))
+
+
+def _way(method: str) -> str:
+    """A method without its details: `Read` of "Read, lines 1 to 20", `shell: sed` of "shell: sed -n 1,20p a"."""
+    tool, colon, script = method.partition(":")
+    words = script.split(maxsplit=1)
+    return f"{tool}: {words[0]}" if colon and words else method.split(",")[0].strip()
 
 
 def _of(parts: Sequence[Lines], end: int) -> int | None:

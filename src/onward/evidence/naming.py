@@ -14,6 +14,7 @@ from onward.evidence.observation import Observation
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u312f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\uffef"
 _TOKEN = re.compile(rf"(?:(?![{_UNSPACED}])[\w./~@+:%#=&?-])+")
 _PLAIN = re.compile(rf"(?:(?![{_UNSPACED}])[\w./~@+-])+\Z")
+_SIMPLE = re.compile(r"\w[\w-]*(?:\.[\w-]+)*(?:/\w[\w-]*(?:\.[\w-]+)*)*\Z")
 _QUOTED = re.compile(r"[`'\"]([^`'\"\n]{1,255})[`'\"]")
 _PLACE = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)\Z")
 _ENDS = ".,:;!?"
@@ -42,9 +43,10 @@ class Names:
             if kind not in ("file", "directory"):
                 continue
             path = self.path(address, seen.subject.cwd)
-            for name in {path, address.replace("\\", "/"), (self._root or "/") + path}:
-                if kind == "file" or "/" in name.strip("/"):
-                    self._add(name, number)
+            if kind == "file" or "/" in path.strip("/"):
+                self._add(path, number)
+            if path != address and (kind == "file" or "/" in address.strip("/")):
+                self._add(address.replace("\\", "/"), number)
             if kind == "file":
                 bases.setdefault(posixpath.basename(path), set()).add(path)
             elif len(path) > 1:
@@ -57,6 +59,8 @@ class Names:
 
     def path(self, address: str, cwd: str | None = None) -> str:
         """A recorded path as people write it: relative to the session's directory where it lies below it."""
+        if cwd is None and _SIMPLE.match(address) is not None:
+            return address
         path = address.replace("\\", "/")
         if not path.startswith(("/", "~")) and cwd is not None:
             path = posixpath.join(cwd.replace("\\", "/"), path)
@@ -77,6 +81,9 @@ class Names:
             return []
         found: set[int] = set()
         for word in self._words(text.replace("\\", "/")):
+            if self._root is not None and word.startswith(self._root):
+                word = word[len(self._root) :]
+                found.update(self._by_name.get(word, ()))
             if "/" in word or _looks_like_a_file(word):
                 found.update(self._by_name.get(word, ()))
                 if word in self._bare:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onward.cli import output
-from onward.cli.options import Point, common, examples, point_options, reading, session_argument
+from onward.cli.options import Point, check_options, common, examples, point_options, reading, session_argument
 from onward.errors import Refused, StorageFailed, Usage
 
 if TYPE_CHECKING:
@@ -51,24 +51,37 @@ FORMATS = ("onward", "pi", "dsh", "claude-code", "codex", "markdown", "html")
     help="Where to; default: stdout.",
 )
 @click.option("--redact", is_flag=True, help="Take out secrets, homes, addresses and <private> spans.")
+@check_options
 @point_options
 @common
 def export(
-    store: Store, session: str, format_: str, file: Path | None, redact: bool, point: Point, as_json: bool
+    store: Store,
+    session: str,
+    format_: str,
+    file: Path | None,
+    redact: bool,
+    check: bool,
+    root: Path | None,
+    point: Point,
+    as_json: bool,
 ) -> None:
     """Write a session in another format.
 
     A session that was imported and not changed gives the same bytes again. What the format cannot hold is listed.
     Without --output the export goes to stdout, so --json needs --output. A file that was imported is never written.
     With --redact secrets, names of home directories, e-mail addresses and <private> spans give way to placeholders,
-    the same one for the same thing; stderr says of what kinds and where.
+    the same one for the same thing; stderr says of what kinds and where. With --check a page (html) marks what was
+    looked at or concluded with whether it still held when the page was made.
     """
+    if check and format_ != "html":
+        raise Usage("--check goes with --to html")
     if as_json and file is None:
         raise Usage("--json needs --output FILE here", hint="without --output, stdout is the export itself")
     if file is not None:
         _check_target(store, file)
     with reading(store, session) as opened:
-        exported = _export(opened, point, format_, redact)
+        held = point.of(opened).check(root).standing() if check else None
+        exported = _export(opened, point, format_, redact, held)
         id_ = opened.id
     if file is None:
         _to_stdout(exported)
@@ -95,7 +108,7 @@ def export(
         _print_redactions(exported.redactions)
 
 
-def _export(session: Session, point: Point, format_: str, redact: bool) -> Exported:
+def _export(session: Session, point: Point, format_: str, redact: bool, held: Mapping[int, str] | None) -> Exported:
     view = point.of(session)
     if format_ not in ("markdown", "html", "onward"):
         from onward.formats.exporting import export as export_foreign
@@ -103,14 +116,14 @@ def _export(session: Session, point: Point, format_: str, redact: bool) -> Expor
 
         return export_foreign(session, view, format_named(format_), redact=redact)
     if not redact:
-        return _own(view, format_)
+        return _own(view, format_, held)
     from onward.formats.redacting import RedactedView
 
     redacted = RedactedView(view)
-    return _own(redacted, format_)._replace(redactions=redacted.redactions())
+    return _own(redacted, format_, held)._replace(redactions=redacted.redactions())
 
 
-def _own(view: View, format_: str) -> Exported:
+def _own(view: View, format_: str, held: Mapping[int, str] | None) -> Exported:
     """The formats that know nothing of the file that a session was imported from."""
     if format_ == "markdown":
         from onward.formats.markdown import to_markdown
@@ -119,7 +132,7 @@ def _own(view: View, format_: str) -> Exported:
     if format_ == "html":
         from onward.formats.html import to_html
 
-        return to_html(view)
+        return to_html(view, held)
     from onward.formats.exporting import export_native
 
     return export_native(view)

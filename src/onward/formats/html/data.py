@@ -6,7 +6,7 @@ The page folds paths and surfaces itself, by the rules that `model.surface` foll
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, to_builtins
@@ -43,8 +43,10 @@ class Gathering:
         loss: what could not be brought in.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, held: Mapping[int, str] | None = None) -> None:
+        """Args: view: see `to_html`. held: what of its path still holds; None = nobody has looked."""
         self.loss: list[Loss] = []
+        self._held = held
         self._view = view
         self._texts: dict[str, int] = {}
         self._images: dict[str, tuple[str, str]] = {}
@@ -76,6 +78,7 @@ class Gathering:
                 for event in view.read(list(state.facts.get("note", ())))
                 if isinstance(event.about, int)
             ],
+            **({} if self._held is None else {"holds": [[seq, standing] for seq, standing in self._held.items()]}),
             **self._usage(),
             "nodes": nodes,
             "texts": list(self._texts),

@@ -1,5 +1,7 @@
 // Items as elements. What is folded is built when it is opened.
 
+const holds = new Map(data.holds || []); // as it was when the page was made
+const FELL = new Set(["stale", "missing", "moved"]);
 const NAMES = { user: "User", assistant: "Assistant", system: "System", tool: "Tool result" };
 const BATCH = 200; // parts of one entry, and entries of one group, that are built before somebody asks for more
 let unfolded = false;
@@ -82,6 +84,7 @@ function heading(item, name) {
   if (node.model) head.append(el("span", "model", visible(node.model)));
   if (labels.has(node.seq)) head.append(el("span", "label", oneLine(labels.get(node.seq), 80)));
   if (node.interrupted) head.append(el("span", "badge", "interrupted"));
+  if (holds.has(node.seq)) head.append(el("span", `badge ${FELL.has(holds.get(node.seq)) ? "bad" : ""}`, visible(holds.get(node.seq))));
   if (node.is_error) head.append(el("span", "badge bad", "error"));
   if (state === "replaced") head.append(el("span", "badge", "no longer seen by the model"));
   if (state === "log-only") head.append(el("span", "badge", "never seen by the model"));

@@ -7,6 +7,7 @@ script makes text nodes of it. The content security policy names the hashes of t
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
@@ -25,13 +26,14 @@ SCRIPTS = ("tree.js", "text.js", "markdown.js", "tools.js", "items.js", "entries
 _ESCAPED = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&"})
 
 
-def to_html(view: View) -> Exported:
+def to_html(view: View, held: Mapping[int, str] | None = None) -> Exported:
     """A session as one self-contained page, which opens at the view's path.
 
     Args:
         view: the path to open at; the page has every branch that the log has at the view's point.
+        held: node -> whether what was looked at or concluded there still holds, as of now; None = nobody has looked.
     """
-    gathering = Gathering(view)
+    gathering = Gathering(view, held)
     data = gathering.data()
     loss = [Loss(None, "a page for people cannot be imported again"), *gathering.loss]
     facts = sum(len(seqs) for type_, seqs in view.state.facts.items() if type_ not in ("label", "note", "title"))
