@@ -51,7 +51,7 @@ def told(**fields: Any) -> dict[str, Any]:
         (
             "Edit",
             PAIR,
-            "The file a has been updated. Here's the result of running `cat -n` on a snippet:\n     7→a\n     8→B",
+            "The file a has been updated. The result of `cat -n` on a snippet:\n     7→a\n     8→B\n     9→",
             {},
             r"changed file:a lines 7:'a\nB' -'b'",
         ),

@@ -161,6 +161,8 @@ def _snippet(text: str, pairs: list[Pair]) -> Lines | None:
     lines = numbered(rows[start:], ARROWED)
     if lines[0][0] < 1:
         return None
+    if len(lines) > 1 and lines[-1][1] == "":
+        lines.pop()  # perhaps what is shown behind the last line end
     known = of_edit(pairs)
     seen = Excerpt("\n".join(line for _, line in lines), lines[0][0])
     # A snippet that shows all that was put there says more than the pieces alone.
