@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,15 +18,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import assistant, result, shared, user
+from command_line import onward
 from compactions import failed, replied, rounds, said, system
 from onward import Store
 from onward.aio import AsyncStore
 from onward.context.anthropic import to_anthropic
 from onward.context.compaction.plan import Declined
+from onward.context.compaction.pointing import STANDS_FOR
 from onward.context.model import ModelFailed
 from onward.context.openai import to_openai
 from onward.context.summaries.summary import Source, Summary, SummaryRefused
-from onward.errors import Refused, Usage, Vetoed
+from onward.errors import NotLossless, Refused, Usage, Vetoed
 from onward.formats.importing import import_file
 from onward.model.event import Draft
 from onward.model.messages import Model
@@ -191,6 +194,58 @@ def test_a_compaction_of_another_program_can_be_undone(store: Store) -> None:
         assert session.surface == surface
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        {"result": 999_999, "level": "placeholder", "characters": 4},
+        {"result": 1, "level": "pointer", "characters": "many"},
+        {"result": -4, "level": "pointer", "characters": 1e308},
+        {"result": 0, "level": [], "characters": {}},
+    ],
+)
+def test_a_result_that_says_it_stands_for_another_is_taken_for_what_it_is(store: Store, note: Any) -> None:
+    drafts = [system(), *rounds(12, 2_000, small=20), assistant("done")]
+    for draft in drafts:
+        if draft.type == "tool/result":
+            draft.data["content"][0]["meta"] = {STANDS_FOR: note}
+    with store.create() as session:
+        session.append(*drafts)
+        surface = session.surface
+        made = session.compact(window=WINDOW)
+        assert made.plan is not None and [each.level for each in made.plan.demotions] == ["pointer"] * 9
+        assert session.compact(window=9_000).done
+        assert session.tool_result_text("c3") == said(2_000)
+        session.undo_compaction()
+        session.undo_compaction()
+        assert session.surface == surface
+
+
+@pytest.mark.parametrize(
+    "call_id", ["a b", '"q"', "it's", "two\nlines", "$(rm x)", "-x", "--json", "é🙂", "x" * 300, "0", "a;b|c>d"]
+)
+def test_the_command_in_a_pointer_is_one_that_a_shell_takes(store: Store, tmp_path: Path, call_id: str) -> None:
+    with store.create() as session:
+        session.append(user("do it"), replied("", call_id), result(call_id, said(12_000)), *rounds(4, 100))
+        assert session.compact(window=WINDOW).done
+        shown = next(event for event in reversed(list(session.events())) if event.type == "tool/result")
+        told = shown.data["content"][0]["text"].partition("at a shell: ")[2].partition(". How it begins")[0]
+        words = shlex.split(told.replace("SESSION", session.id))
+        read = onward(tmp_path / "home", words[1], "--json", *words[2:])
+        assert read.code == 0 and read.document["content"].startswith("abc abc"), told
+
+
+def test_of_calls_with_one_id_each_pointer_names_its_own_result(store: Store) -> None:
+    with store.create() as session:
+        session.append(user("do it"))
+        for number in range(8):
+            session.append(replied("", "call_0"), result("call_0", f"{number} " + said(2_000)))
+        session.append(assistant("done"))
+        assert session.compact(window=WINDOW).done
+        pointers = [event for event in session.read(session.surface) if "Taken out" in str(event.data)]
+        named = [int(event.data["content"][0]["text"].partition("(call='")[2].partition("'")[0]) for event in pointers]
+        assert [session.tool_result_text(seq)[0] for seq in named] == list("01234")
+
+
 def boom(source: Source) -> Summary:
     raise SummaryRefused("no", kind="tool-call", usage=Tokens(input=100))
 
@@ -234,10 +289,10 @@ def test_a_summary_that_fails_leaves_the_surface_and_says_why(store: Store, writ
         assert session.compact(window=WINDOW, summarise=short).done
 
 
-def usage_of(spent: int) -> Any:
+def usage_of(spent: int, output: int = 0) -> Any:
     from onward.model.usage import Totals
 
-    return Totals(requests=1, input=spent)
+    return Totals(requests=1, input=spent, output=output)
 
 
 def test_what_changes_while_a_summary_is_written_ends_it(store: Store) -> None:
@@ -487,3 +542,90 @@ def test_a_run_that_was_compacted_and_died_goes_on(store: Store) -> None:
     with store.open(session.id) as again:
         answer = again.resume()
         assert (answer.state, answer.reasons, answer.run) == ("repaired", (), "r1")
+
+
+def test_a_summary_that_no_log_can_hold_is_refused_and_what_it_took_is_counted(store: Store) -> None:
+    with filled(store, *talk()) as session:
+        surface = session.surface
+        with pytest.raises(NotLossless):
+            session.compact(
+                window=WINDOW, summarise=lambda _: Summary("a\ud800", "model", (), (), (), (), 1, Tokens(input=7))
+            )
+        assert session.surface == surface
+        assert session.usage().by("operation")["compaction"] == usage_of(7)
+        assert session.compact(window=WINDOW, summarise=short).done
+
+
+def test_instructions_that_no_log_can_hold_are_refused_before_a_summary_is_asked_for(store: Store) -> None:
+    with filled(store, *talk()) as session:
+        before, asked = session.next_seq, list[Source]()
+        with pytest.raises(NotLossless):
+            session.compact(window=WINDOW, instructions="x\udfff", summarise=lambda it: asked.append(it) or short(it))
+        assert not asked and session.next_seq == before
+
+
+def test_a_summary_is_as_large_as_it_is_whatever_it_says(store: Store) -> None:
+    with filled(store, *talk()) as session:
+        surface = session.surface
+        lies = Summary(said(90_000), "model", (), (), (), (), 1)
+        with pytest.raises(SummaryRefused, match="takes 90,"):
+            session.compact(window=WINDOW, summarise=lambda _: lies)
+        assert session.surface == surface
+
+
+@pytest.mark.parametrize("given", [None, "text", 5])
+def test_what_is_no_summary_is_refused_and_named(store: Store, given: Any) -> None:
+    with filled(store, *talk()) as session:
+        with pytest.raises(Usage, match=f"not {type(given).__name__}"):
+            session.compact(window=WINDOW, summarise=lambda _: given)
+        assert session.compact(window=WINDOW, summarise=short).done
+
+
+@pytest.mark.parametrize("given", [None, b"bytes", "a\ud800"])
+def test_a_hook_that_supplies_no_text_has_failed_and_the_summary_is_made_without_it(store: Store, given: Any) -> None:
+    with filled(store, *talk()) as session:
+        session.hooks.on("compaction-starting")(lambda moment: Supply(given))
+        made = session.compact(window=WINDOW, summarise=short)
+        assert made.done and made.summary is not None and made.summary.text == "what was"
+        assert [event.data["point"] for event in session.events() if event.type == "hook.failed"] == [
+            "compaction-starting"
+        ]
+
+
+def test_a_branch_that_is_deleted_while_a_summary_is_written_takes_the_compaction_with_it(store: Store) -> None:
+    with store.create() as session:
+        session.append(*talk())
+        session.create_branch("other", node=session.leaf)
+        session.move("other", session.leaf)
+
+        def away(source: Source) -> Summary:
+            session.move("main", session.branches()["main"])
+            session.delete_branch("other")
+            return short(source)
+
+        with pytest.raises(Refused, match="was changed while"):
+            session.compact(window=WINDOW, summarise=away)
+        assert session.usage().by("operation") == {"compaction": usage_of(9, 3)}
+        assert session.compact(window=WINDOW, summarise=short).done
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_who_moves_away_while_a_summary_is_written_ends_it_there_and_stays_where_they_went(
+    store: Store, same: bool
+) -> None:
+    with store.create() as session:
+        session.append(*talk())
+        leaf = session.leaf
+
+        def away(source: Source) -> Summary:
+            if not same:
+                session.create_branch("other", node=5)
+            session.move("main" if same else "other", 5)
+            return short(source)
+
+        with pytest.raises(Refused, match="was changed while"):
+            session.compact(window=WINDOW, summarise=away)
+        assert (session.branch, session.leaf) == ("main" if same else "other", 5)
+        assert session.usage().by("operation") == {"compaction": usage_of(9, 3)}
+        session.move("main", leaf if same else session.branches()["main"])
+        assert session.compact(window=WINDOW, summarise=short).done

@@ -19,6 +19,7 @@ from builders import assistant, shared, summary, user
 from command_line import document, imported, pi_file
 from command_line import onward as run
 from onward import AsyncStore, Draft, Image, Message, Reasoning, Session, Store, Text, ToolCall
+from onward.context.summaries.summary import Source, Summary
 from onward.errors import NotFound, Usage
 from onward.explain.explanation import Asked
 from onward.explain.forms import laid_out
@@ -537,6 +538,29 @@ def test_the_newest_compaction_is_taken_back_and_what_came_after_it_stays(store:
     assert document(tmp_path, "compact", "S", "--undo")["restored"]
     with store.open("S") as session:
         assert session.why(NEEDLE).stage == session.why("and now?").stage == "visible"
+
+
+def test_what_the_newest_compaction_took_comes_back_by_undoing_it(store: Store, tmp_path: Path):
+    with store.create(id="S", cwd="/w") as session:
+        session.user(NEEDLE)
+        session.append(*(user(f"{number}: " + "word " * 400) for number in range(12)))
+        assert session.compact(window=2_000, instructions="nothing", summarise=brief).done
+        session.user("and then?")
+        found = session.why(NEEDLE)
+        assert (found.stage, found.restore) == ("compaction", "onward compact S --undo")
+        session.append(*(user(f"{number}: " + "word " * 400) for number in range(12)))
+        assert session.compact(window=2_000, instructions="nothing", summarise=brief).done
+        elder = session.why(NEEDLE)
+        assert elder.restore is not None and elder.restore.startswith("onward fork "), "the newest one did not hide it"
+        session.undo_compaction()
+    document(tmp_path, *shlex.split(found.restore)[1:])
+    assert document(tmp_path, "why", "S", NEEDLE)["stage"] == "visible"
+    with store.open("S", write=False) as session:
+        assert session.why("and then?").stage == "visible"
+
+
+def brief(source: Source) -> Summary:
+    return Summary("much was said", "model", (), (), (), (), 6)
 
 
 # --- bounds and damage ------------------------------------------------------------------------------------------------

@@ -139,9 +139,12 @@ def compaction(case: Case) -> Verdict | None:
 
 
 def _restoring(case: Case, one: Occurrence, by: int | None) -> str | None:
-    """Taking the newest compaction back, where that brings it back and this is the active branch; else a fork."""
+    """Taking the newest compaction back, where that brings it back and this is the active branch; else a fork.
+
+    Taking back is refused while a run can be gone on with.
+    """
     view = case.standing.view
-    if not case.point and view.leaf is not None:
+    if not case.point and view.leaf is not None and view.state.open_brackets(view.leaf).get("turn") is None:
         with view.log.still():
             found = newest(view, view.leaf)
         if found is not None and one.seq in found[2]:

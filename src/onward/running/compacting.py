@@ -19,12 +19,15 @@ from onward.context.compaction.planning import plan
 from onward.context.compaction.threshold import THRESHOLD, Threshold
 from onward.context.compaction.tiered import TIERS, Tiers
 from onward.context.compaction.undoing import spans
+from onward.context.summaries.extract import size_of
 from onward.context.summaries.summary import Source, Summary, SummaryRefused
 from onward.context.summaries.supplied import checked
 from onward.errors import LeaseLost, Refused, StorageFailed, Usage, Vetoed
 from onward.log.door import Item
 from onward.model.data import Failure
 from onward.model.event import MAIN, Draft, Surface, SurfaceOp
+from onward.model.lossless import guard
+from onward.model.tree import NONE
 from onward.model.turns import check
 from onward.reading import View
 from onward.running.failures import failure_of
@@ -94,12 +97,14 @@ def asked_for(view: View, policy: Policy, window: int | None, instructions: str 
 
     Raises:
         Usage: a window that is none, or empty instructions.
+        NotLossless: no log could hold the instructions.
     """
     if window is not None and window <= 0:
         raise Usage(f"a window of {window:,} tokens is none", hint="give the model's window in tokens")
     if instructions is not None and not instructions.strip():
         raise Usage("the instructions are empty")
     wanted = None if instructions is None else instructions.strip()
+    guard(wanted)  # before a model is asked: they will be in the log
     return Rules(policy=policy, window=window or known_window(view), instructions=wanted)
 
 
@@ -232,16 +237,24 @@ class Work:
     # --- after --------------------------------------------------------------------------------------------------
 
     def written(self, summary: Summary) -> None:
-        """Take the summary. Raises SummaryRefused if it says nothing, or is no smaller than what it stands for."""
+        """Take the summary, and measure it.
+
+        Raises:
+            SummaryRefused: it says nothing, or is no smaller than what it stands for.
+            Usage: it is none.
+        """
         made = self._made()
+        if not isinstance(summary, Summary):
+            raise Usage(f"what writes a summary gives a Summary, not {type(summary).__name__}")
         assert made.cut is not None, "a summary was asked for"
         if not summary.text.strip():
             raise SummaryRefused("the summary says nothing", kind="empty", usage=summary.usage)
         whole = sum(node.tokens for node in self._nodes if node.seq in set(made.cut.nodes))
-        if summary.tokens >= whole:
-            said = f"the summary takes {summary.tokens:,} tokens, and what it stands for {whole:,}"
+        tokens = size_of(summary.text)
+        if tokens >= whole:
+            said = f"the summary takes {tokens:,} tokens, and what it stands for {whole:,}"
             raise SummaryRefused(said, kind="not-smaller", usage=summary.usage)
-        self._summary = summary
+        self._summary = replace(summary, tokens=tokens)
 
     def finish(self) -> Compacted:
         """Log what was planned, all of it in one batch, and sync."""
@@ -256,7 +269,7 @@ class Work:
         with self._host.log.still():
             try:
                 events = self._host.append_batch(drafts)
-            except Refused as error:
+            except Exception as error:
                 self.fail(error)
                 raise
             start = self._start = events[0].seq if self._start is None else self._start
@@ -327,18 +340,26 @@ class Work:
         if self._start is None or isinstance(error, LeaseLost | StorageFailed):
             return
         usage = getattr(error, "usage", None)
+        if usage is None and self._summary is not None:
+            usage = self._summary.usage  # there was one, and it could not be logged
         failure = failure_of(error) if isinstance(error, Exception) else Failure("it was stopped", code="ABORTED")
         data = {"start": self._start, "error": msgspec.to_builtins(failure)}
         start = self._start
-        drafts = [self._draft("compaction/end", data)]
+        drafts: list[Item] = []
         if usage is not None:
             spent = {"kind": "compaction", "usage": msgspec.to_builtins(usage)}
             drafts.append(Draft(type="usage", data=spent, about=start))
-        with self._host.log.still():
-            if self._host.branch != self._branch:
-                return  # somebody moved away; the bracket stays open there, and is stale with the next writer
-            self._host.append_batch(drafts)
-        self._host.sync()
+        host = self._host
+        with host.log.still():
+            leaf = host.state.branches.leaves.get(self._branch, NONE)  # the branch may have been deleted
+            if leaf != NONE and host.state.open_brackets(leaf).get("compaction") == start:
+                drafts.append(self._draft("compaction/end", data))
+                if host.branch != self._branch:  # somebody moved away, and stays there
+                    at = host.leaf
+                    drafts.append(Draft(type="branch/move", data={"name": host.branch, "node": at}))
+            if drafts:
+                host.append_batch(drafts)
+        host.sync()
 
     def answer(self) -> Compacted:
         """What there is to say so far."""

@@ -279,7 +279,9 @@ class _Answers:
 
     def take(self, answer: object) -> None:
         """Take what a hook gave. Raises Usage if it is no answer at this point, NotLossless if no log can hold it."""
-        if isinstance(answer, (Veto, Inject)):
+        if isinstance(answer, Supply) and not isinstance(answer.summary, str):
+            raise Usage(f"Supply takes the summary as text, not {type(answer.summary).__name__}")
+        if isinstance(answer, (Veto, Inject, Supply)):
             guard(msgspec.to_builtins(answer))
         match answer:
             case None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,3 +96,10 @@ def calls_of(nodes: Sequence[Node]) -> dict[str, ToolCall]:
         for block in message.blocks
         if isinstance(block, ToolCall)
     }
+
+
+def repeated_ids(nodes: Sequence[Node]) -> set[str]:
+    """Call ids of a surface that more than one call has. Some servers begin to count again with each reply."""
+    blocks = (block for node in nodes for message in node.messages for block in message.blocks)
+    found = Counter(block.call_id for block in blocks if isinstance(block, ToolCall))
+    return {call_id for call_id, times in found.items() if times > 1}

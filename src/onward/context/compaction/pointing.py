@@ -5,11 +5,13 @@ All lengths are in Unicode code points, as `read_tool_result` counts them.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any, NamedTuple
 
 from onward.context.compaction.nodes import Node
 from onward.context.compaction.plan import Level
 from onward.context.tokens import BLOCK, MEDIA, MESSAGE, estimate_text
+from onward.model.event import SurfaceOp
 from onward.model.messages import ContentBlock, File, Image, Text, ToolCall, ToolResult
 from onward.model.transcript import text_of
 
@@ -34,12 +36,17 @@ class Standing(NamedTuple):
 
 
 def standing(node: Node) -> Standing | None:
-    """What a tool/result stands for, where it is a pointer or a placeholder of ours."""
+    """What a tool/result stands for, where it is a pointer or a placeholder of ours.
+
+    What a tool gave may have the same words and the same meta. Only a compaction puts a result in another one's place.
+    """
+    if not isinstance(node.event.surface, SurfaceOp):
+        return None
     content = node.data.get("content")
     first = content[0] if isinstance(content, list) and content and isinstance(content[0], dict) else {}
     meta = first.get("meta")
     said: Any = meta.get(STANDS_FOR) if isinstance(meta, dict) else None
-    if not isinstance(said, dict) or type(said.get("result")) is not int:
+    if not isinstance(said, dict) or type(said.get("result")) is not int or not 0 <= said["result"] < node.seq:
         return None
     return Standing(said["result"], "placeholder" if said.get("level") == "placeholder" else "pointer")
 
@@ -50,13 +57,16 @@ def result_seq(node: Node) -> int:
     return node.seq if found is None else found.result
 
 
-def shortened(node: Node, level: Level, call: ToolCall | None) -> tuple[tuple[ContentBlock, ...], int]:
+def shortened(
+    node: Node, level: Level, call: ToolCall | None, *, repeated: bool = False
+) -> tuple[tuple[ContentBlock, ...], int]:
     """What is to stand for a result.
 
     Args:
         node: a tool/result; for a placeholder it may be a pointer.
         level: what is wanted.
         call: the call that it answers, where it is known.
+        repeated: other calls have the same id; the result is named by its seq then.
 
     Returns:
         The content of the new result, and the estimated tokens of its message.
@@ -70,13 +80,14 @@ def shortened(node: Node, level: Level, call: ToolCall | None) -> tuple[tuple[Co
         text = text_of(node.event)
         total = len(text)
     source = None if before is not None else _source(node, call)
+    named = str(result_seq(node)) if repeated else block.call_id
     kept: tuple[Image | File, ...] = ()
     if source is not None:
         said = source
     elif level == "pointer":
-        said, kept = _pointer(block, text), media
+        said, kept = _pointer(block, text, named), media
     else:
-        said = _placeholder(block, text, total, len(media))
+        said = _placeholder(block, text, total, len(media), named)
     note = {"result": result_seq(node), "level": "placeholder" if source else level, "characters": total}
     content: tuple[ContentBlock, ...] = (Text(said, meta={STANDS_FOR: note}), *kept)
     return content, MESSAGE + BLOCK + estimate_text(said) + MEDIA * len(kept)
@@ -85,23 +96,25 @@ def shortened(node: Node, level: Level, call: ToolCall | None) -> tuple[tuple[Co
 def _total(block: ToolResult) -> int:
     meta = block.content[0].meta if block.content else None
     said = meta.get(STANDS_FOR) if isinstance(meta, dict) else None
-    return int(said.get("characters", 0)) if isinstance(said, dict) else 0
+    total = said.get("characters") if isinstance(said, dict) else None
+    return total if isinstance(total, int) else 0
 
 
-def _pointer(block: ToolResult, text: str) -> str:
+def _pointer(block: ToolResult, text: str, named: str) -> str:
+    option = "-- " if named.startswith("-") else ""
     head, tail = (ERROR_HEAD, ERROR_TAIL) if block.is_error else (HEAD, TAIL)
     return (
-        f"[Taken out of the context: {len(text):,} characters. {READER}(call={block.call_id!r}) gives any part of "
-        f"them back; at a shell: onward tool-result SESSION {block.call_id}. How it begins and ends:]\n"
+        f"[Taken out of the context: {len(text):,} characters. {READER}(call={named!r}) gives any part of "
+        f"them back; at a shell: onward tool-result {option}SESSION {quote(named)}. How it begins and ends:]\n"
         f"{preview(text, head, tail)}"
     )
 
 
-def _placeholder(block: ToolResult, text: str, total: int, media: int) -> str:
+def _placeholder(block: ToolResult, text: str, total: int, media: int, named: str) -> str:
     more = f" and {media} image{'s' if media > 1 else ''} or file{'s' if media > 1 else ''}" if media else ""
     error = " The call failed." if block.is_error else ""
     shown = f"\n{preview(text, HEAD // 2, TAIL * 2)}" if block.is_error and text else ""
-    return f"[Taken out: {total:,} characters{more}.{error} {READER}(call={block.call_id!r}) gives them back.]{shown}"
+    return f"[Taken out: {total:,} characters{more}.{error} {READER}(call={named!r}) gives them back.]{shown}"
 
 
 def preview(text: str, head: int, tail: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from onward.context.compaction.cutting import begins_turn, cut_at, keeping
-from onward.context.compaction.nodes import Node, calls_of, counted
+from onward.context.compaction.nodes import Node, calls_of, counted, repeated_ids
 from onward.context.compaction.plan import Cut, Declined, Demotion, Level, Plan, Tier, Trigger, Why
 from onward.context.compaction.pointing import result_seq, shortened, standing
 from onward.context.counting import Count
@@ -136,6 +136,7 @@ class _Ladder:
         self._open_step = open_step
         self._tiers = tiers
         self._calls = calls_of(nodes)
+        self._repeated = repeated_ids(nodes)
         self._results = [i for i, node in enumerate(nodes) if node.event.type == "tool/result" and node.messages]
         failed = [i for i in self._results if nodes[i].data.get("is_error") is True]
         self._last_error = failed[-1] if failed else None
@@ -187,7 +188,7 @@ class _Ladder:
             if level == "pointer" and i in chosen:
                 continue
             call_id = str(node.data.get("call_id", ""))
-            content, after = shortened(node, level, self._calls.get(call_id))
+            content, after = shortened(node, level, self._calls.get(call_id), repeated=call_id in self._repeated)
             if 2 * after <= node.tokens:
                 out[i] = Demotion(node.seq, call_id, level, content, node.tokens, after)
         return out
