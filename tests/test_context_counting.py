@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 
 import pytest
@@ -17,7 +18,6 @@ from onward.context.counting import (
     Count,
     Counter,
     Said,
-    calibrate,
     count,
 )
 from onward.context.tokens import MESSAGE, estimate
@@ -27,6 +27,14 @@ from onward.model.messages import Message, Text, Usage
 def sized(role: str, tokens: int) -> Message:
     """A message that is estimated at `tokens`."""
     return Message(role=role, blocks=[Text("x" * 4 * (tokens - MESSAGE))])  # type: ignore[arg-type]
+
+
+def calibrate(messages: Sequence[Said], *, model: str | None = None) -> Calibration:
+    """What the reports within messages show of a model."""
+    counter = Counter()
+    for said in messages:
+        counter.add(said)
+    return counter.calibration(model)
 
 
 def asked(tokens: int = 10, **fields: object) -> Said:

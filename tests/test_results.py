@@ -82,7 +82,7 @@ def test_what_is_no_offset_or_limit_is_refused(offset: Any, limit: Any):
         search("abc", "b", offset, limit)
 
 
-@given(st.text(), st.integers(1, 7))
+@given(st.text(max_size=60), st.integers(1, 7))
 def test_the_pieces_of_a_text_make_it_up(text: str, limit: int):
     pieces, offset = [], 0
     while True:

@@ -728,7 +728,7 @@ def test_what_a_compaction_takes_of_a_real_session_is_explained_and_shown_again(
     with Store(tmp_path) as store, store.open(onward.import_file(store, path).session) as session:
         old = session.surface[:-40]
         session.summary("Much was done.", replace(old[0], old[-1]), [(old[0], old[-1])])
-        assert taken_and_shown(session, tmp_path, every=100) >= 3
+        assert taken_and_shown(session, tmp_path, every=200) >= 3
 
 
 def taken_and_shown(session: Session, home: Path, every: int = 1) -> int:

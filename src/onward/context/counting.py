@@ -8,7 +8,7 @@ between earlier reports of the same model scales the rest. `docs/tokens.md` has 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
@@ -306,11 +306,3 @@ def count(
     if counter.length <= trusted_from:
         counter.distrust()
     return counter.count(model, calibration)
-
-
-def calibrate(messages: Sequence[Said], *, model: str | None = None, tokenizer: Tokenizer | None = None) -> Calibration:
-    """What the reports within messages show of a model, for counting others with. See `count`."""
-    counter = Counter(tokenizer)
-    for said in messages:
-        counter.add(said)
-    return counter.calibration(model)

@@ -1,7 +1,7 @@
 """What a person asked for, word for word: which messages in the user's role are theirs, and what of them is. Pure.
 
 Programs speak in the user's role too: reminders, runtime contexts, hooks, what a command printed. Importers say so in
-a message's `source`; this is the one place that reads it.
+a message's `source`: `turns.is_person` says by it who speaks, this says what of that is the person's own.
 """
 
 from __future__ import annotations

@@ -332,7 +332,9 @@ class Work:
     def _after(self, made: Plan) -> int:
         if made.cut is None or self._summary is None:
             return made.after
-        expected = min(4_000, made.cut.tokens // 4)
+        rules = self._rules
+        room = (rules.tiers if made.policy == "tiered" else rules.threshold).room
+        expected = min(room, made.cut.tokens // 4)
         return max(0, made.after - expected + self._summary.tokens)
 
     def fail(self, error: BaseException) -> None:

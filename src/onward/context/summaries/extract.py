@@ -43,7 +43,7 @@ def extract(source: Source, *, limit: int | None = None, shrink: int | None = SH
     rooms = [room for room in (limit, None if shrink is None else -(-source.tokens // shrink) - 1) if room is not None]
     room = min(rooms, default=NO_LIMIT)
     head = head_of(source, "picked from them without asking a model; “ ” quotes replies")
-    must = _fitting(stretch, musts(stretch), room - MESSAGE - _cost(head))
+    must = _fitting(stretch, musts(stretch), room - MESSAGE - estimate_text(head))
     if must is None:
         raise _refused(source, head, musts(stretch), room, limit)
     kept = list(must)
@@ -104,22 +104,18 @@ def in_order(claims: Iterable[Claim]) -> list[Claim]:
 
 def _size(head: str, claims: Sequence[Claim]) -> int:
     """Tokens of a summary of these lines, never less than what it takes."""
-    headings = {claim.section for claim in claims}
-    return MESSAGE + _cost(head) + sum(map(_line, claims)) + sum(_cost(f"\n## {name}\n") for name in headings)
-
-
-def _cost(text: str) -> int:
-    return estimate_text(text)
+    headings = {f"\n## {claim.section}\n" for claim in claims}
+    return MESSAGE + estimate_text(head) + sum(map(_line, claims)) + sum(map(estimate_text, headings))
 
 
 def _line(claim: Claim) -> int:
-    return _cost(sections.line(claim))
+    return estimate_text(sections.line(claim))
 
 
 def _taken(kept: list[Claim], claim: Claim, left: int) -> int:
     """Take a line if there is room for it; what room is left then."""
     new = all(claim.section != other.section for other in kept)
-    cost = _line(claim) + (_cost(f"\n## {claim.section}\n") if new else 0)
+    cost = _line(claim) + (estimate_text(f"\n## {claim.section}\n") if new else 0)
     if cost > left or any(claim.text == other.text and claim.section == other.section for other in kept):
         return left
     kept.append(claim)
