@@ -323,3 +323,20 @@ def test_a_root_that_holds_a_directory_of_its_own_name_is_told_by_what_is_there(
         for name in ("a.py", "../b.py"):
             below.observe(f"file:{name}", "Read", Whole(text=TEXT))
         assert statuses(below, root=clone) == ["fresh", "fresh"]
+
+
+def test_a_session_whose_blobs_are_lost_says_what_is_left(tmp_path: Path, home: Path, store: Store) -> None:
+    root = project(tmp_path / "p")
+    with store.create(cwd=root) as session:
+        session.user("Look")
+        session.assistant("x" * 40_000)
+        look(session, root / "a.py", "a.py")
+        session.user("And?")
+        session.assistant("a.py counts.")
+    for blob in (home / "local" / "sessions").rglob("blobs"):
+        shutil.rmtree(blob)
+    found = document(home, "status", session.id)
+    assert [row["status"] for row in found["observations"]] == ["fresh"]
+    assert [row["text"] for row in found["conclusions"]] == ["a.py counts."]
+    assert "1 event could not be read whole" in found["notes"][0]
+    assert onward(home, "resume", session.id, "--json").code == 0

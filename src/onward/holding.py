@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec.structs import replace as changed_struct
+from msgspec.structs import replace as replace_in
 
-from onward.errors import NotFound, Refused
+from onward.errors import BlobMissing, NotFound, Refused
 from onward.evidence.conclusions import Conclusion, conclude
 from onward.evidence.derived.deriving import CONTEXTS
 from onward.evidence.derived.deriving import observed as all_observed
@@ -18,14 +18,16 @@ from onward.evidence.naming import Names
 from onward.evidence.notice import Changed, changed, notice
 from onward.evidence.observation import Match, Matches, Observation, Subject
 from onward.evidence.status import Finding, Report, Status
+from onward.evidence.words import counted
 from onward.model.event import Event, Header, given
+from onward.model.turns import infer_turns
 
 if TYPE_CHECKING:
     from onward.evidence.cache import Cache
     from onward.evidence.checking import Progress
     from onward.evidence.scope import Scope
     from onward.log.door import Log
-    from onward.model.turns import Turn
+    from onward.model.tree import Path
 
 FILE = "evidence.db"
 """Beside the catalogue: what files were when they were last hashed. Derived."""
@@ -63,8 +65,13 @@ class Looked(Protocol):
         """The facts of a type that the path sees."""
         ...
 
-    def turns(self) -> list[Turn]:
-        """The path's."""
+    @property
+    def path(self) -> Path:
+        """The seqs of the path's nodes."""
+        ...
+
+    def event(self, seq: int) -> Event:
+        """One event, blobs fetched."""
         ...
 
 
@@ -154,7 +161,7 @@ def check(
             raise
         # Nothing can be told then, not even that something is missing: the session is of elsewhere.
         rooted, why = None, f"{error.message}: {cwd}" if cwd else error.message
-    nodes = view.nodes()
+    nodes, lost = _nodes(view)
     observations, about = observed(view, nodes)
     base = cwd if rooted is None else rooted.scope.cwd
     if rooted is None:
@@ -167,7 +174,7 @@ def check(
             report = compare(
                 observations, scope, allow_outside=allow_outside, check_urls=urls, cache=cache, progress=progress
             )
-    conclusions = conclude(nodes, view.facts("note"), view.turns(), report.findings, about, base)
+    conclusions = conclude(nodes, view.facts("note"), infer_turns(nodes), report.findings, about, base)
     return Holding(
         view.log.session,
         view.branch,
@@ -175,8 +182,26 @@ def check(
         report.findings,
         conclusions,
         tuple(changed(report.findings, lambda seen: _shown(seen, base))),
-        (rooted.note, *report.notes) if rooted is not None and rooted.note else report.notes,
+        tuple(note for note in (rooted.note if rooted is not None else None, lost, *report.notes) if note),
         base,
+    )
+
+
+def _nodes(view: Looked) -> tuple[list[Event], str | None]:
+    """The nodes of a path; those whose blobs are lost without their data, and a sentence that says so."""
+    try:
+        return view.nodes(), None
+    except BlobMissing:
+        nodes, lost = [], 0
+    for seq in view.path:
+        try:
+            nodes.append(view.event(seq))
+        except BlobMissing:
+            nodes.append(replace_in(view.log.chain.stored(seq), data={}))
+            lost += 1
+    return (
+        nodes,
+        f"{counted(lost, 'event')} could not be read whole: blobs are missing; what they looked at is left out",
     )
 
 
@@ -223,8 +248,8 @@ def _elsewhere(seen: Observation, moves: Sequence[tuple[int, str]], own: str | N
         subject = Subject(subject.kind, subject.address, put(subject.cwd))
     if isinstance(then, Matches):
         matches = tuple(Match(put(one.path), one.line, one.text, one.piece) for one in then.matches)
-        then = changed_struct(then, matches=matches, within=None if then.within is None else put(then.within))
-    return changed_struct(seen, subject=subject, then=then, to=None if seen.to is None else put(seen.to))
+        then = replace_in(then, matches=matches, within=None if then.within is None else put(then.within))
+    return replace_in(seen, subject=subject, then=then, to=None if seen.to is None else put(seen.to))
 
 
 def _fitting(scope: Scope, observations: Sequence[Observation]) -> Scope:
