@@ -215,3 +215,43 @@ def test_lines_are_found_just_where_they_are(have: list[str], block: list[str]) 
     there = any(have[at : at + len(block)] == block for at in range(len(have)))
     (found,) = holds(of_lines(block, 3), Text("\n".join(have) + "\n"))
     assert found.holds == there
+
+
+def made(seq: int, path: str, action: Action = "created") -> Observation:
+    return seen(seq, Absent() if action == "deleted" else WHOLE, action, path)
+
+
+def test_what_an_edit_took_out_is_known_in_the_words_from_before_the_edit_that_had_put_it_in() -> None:
+    read = seen(1, of_lines(["first = 1", "second = 2", "third = 3"], 1))
+    one = seen(2, of_edit([("second = 2", "second = 22\nmore = 5")]), "changed")
+    two = seen(3, of_edit([("first = 1\nsecond = 22\nmore = 5\nthird", "everything")]), "changed")
+    assert left(read, one, two)[0].by == 3
+    assert texts(left(read, one)[0]) == ["first = 1", "third = 3"]
+
+
+def test_of_a_listing_the_names_are_left_that_the_session_itself_neither_made_nor_took_away() -> None:
+    listing = seen(1, Listing(("a.py", "b.py", "sub/"), complete=True), "listed", "src", "directory")
+    rest = [
+        left(listing, made(2, "src/new.py"))[0],
+        left(listing, made(2, "src/b.py", "deleted"))[0],
+        left(listing, made(2, "src/sub/x.py"))[0],
+        left(listing, made(2, "src/a.py"))[0],
+        left(listing, made(2, "other/new.py"))[0],
+        left(listing, made(2, "src/new.py", "deleted"), made(3, "src/new.py"))[0],
+    ]
+    assert [one.rest for one in rest] == [
+        Listing(("a.py", "b.py", "sub/")),
+        Listing(("a.py", "sub/"), complete=True),
+        None,
+        None,
+        None,
+        Listing(("a.py", "b.py", "sub/")),
+    ]
+    assert [one.partly for one in rest] == [(2,), (2,), (), (), (), (3,)]
+    assert left(listing, seen(2, WHOLE, "moved", "src/b.py", to="src/c.py"))[0].rest == Listing(("a.py", "sub/"))
+
+
+def test_a_deep_listing_loses_what_was_made_below_it() -> None:
+    listing = seen(1, Listing(("a.py", "sub/b.py"), complete=True, deep=True), "listed", "src", "directory")
+    assert left(listing, made(2, "src/sub/new.py"))[0].rest == Listing(("a.py", "sub/b.py"), deep=True)
+    assert left(listing, made(2, "src/sub/b.py", "deleted"))[0].rest == Listing(("a.py",), complete=True, deep=True)

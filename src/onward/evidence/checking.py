@@ -186,7 +186,7 @@ def _planned(
             if at is None:
                 continue
             if isinstance(then, Listing):
-                plan.listings.append((number, *at, then))
+                plan.listings.append((number, *at, rest.rest if isinstance(rest.rest, Listing) else then))
             else:
                 plan.places[number] = at
                 ask(at, number, then, rest)

@@ -54,7 +54,7 @@ class Left:
     """
 
     by: int | None = None
-    rest: Lines | Matches | None = None
+    rest: Lines | Matches | Listing | None = None
     partly: tuple[int, ...] = ()
     edited: bool = False
     address: tuple[str, str | None] | None = None
@@ -74,6 +74,7 @@ class _Later:
     edits: deque[tuple[tuple[str, ...], int]] | None = None
     texts: deque[tuple[str, int]] | None = None
     address: tuple[str, str | None] | None = None
+    names: dict[str, tuple[int, bool]] | None = None  # of a directory: name -> (what made or took it last, it was made)
 
 
 def supersede(observations: Sequence[Observation], key_of: KeyOf) -> list[Left]:
@@ -94,7 +95,7 @@ def supersede(observations: Sequence[Observation], key_of: KeyOf) -> list[Left]:
     out = []
     for seen, key in zip(reversed(observations), reversed(keys), strict=True):
         # Most sources are looked at once: nothing comes before or after.
-        alone = touched[key] == 1 and isinstance(seen.then, Whole | Lines) and seen.action != "moved"
+        alone = touched[key] == 1 and isinstance(seen.then, Whole | Lines) and not seen.changes
         out.append(_ALONE if alone else _step(seen, states, key_of))
     out.reverse()
     return out
@@ -124,10 +125,12 @@ def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:
     if isinstance(then, Listing):
         listing = ("listing", key_of(subject.address, subject.cwd), then.pattern, then.deep, then.hidden)
         again = states.setdefault(listing, _Later())
-        left = Left(again.whole)
+        left = Left(again.whole) if again.whole is not None else _listed(then, state(subject.address))
         if then.complete:
             again.whole = seen.seq
         return left
+    if seen.changes:
+        _add_names(seen, state)
     if subject.kind not in ("file", "directory"):
         again = states.setdefault((subject.kind, subject.address, subject.cwd), _Later())
         left = Left(again.whole)
@@ -172,11 +175,61 @@ def _add(seen: Observation, later: _Later) -> None:
         later.ranges = None
         if later.edits is None:
             later.edits = deque(maxlen=EDITS)
+        _map_back(then, later.edits)
         later.edits.append((then.replaced, seen.seq))
         return
     for excerpt in then.excerpts:
         for low, high in numbered(excerpt):
             _add_range(later, low, high, seen.seq)
+
+
+def _map_back(then: Lines, edits: deque[tuple[tuple[str, ...], int]]) -> None:
+    """Say what later edits took out in the words from before this one, where it had put in a part of that."""
+    if len(then.replaced) != 1 or len(then.excerpts) != 1 or not then.excerpts[0].snippet:
+        return
+    (old,), new = then.replaced, then.excerpts[0].text
+    for index, (pieces, seq) in enumerate(edits):
+        before = tuple(piece.replace(new, old) for piece in pieces if piece.count(new) == 1)
+        if before:
+            edits[index] = ((*pieces, *before), seq)
+
+
+def _add_names(seen: Observation, state: Callable[[str], _Later]) -> None:
+    """Note in the directories above a file that a name in them was made or taken away."""
+    places = [(seen.subject.address, seen.action not in ("deleted", "moved"))]
+    if seen.to is not None:
+        places.append((seen.to, True))
+    for address, made in places:
+        above, slash, name = address.rstrip("/").rpartition("/")
+        while name not in ("", ".", ".."):
+            directory = state(above or slash or ".")
+            if directory.names is None:
+                directory.names = {}
+            directory.names.setdefault(name, (seen.seq, made))
+            if not above:
+                break
+            above, slash, more = above.rpartition("/")
+            name = f"{more}/{name}" if more not in ("", ".", "..") else ""
+
+
+def _listed(then: Listing, later: _Later) -> Left:
+    """What is left of a listing of a directory in which names were made and taken away later."""
+    names = {name.rstrip("/") for name in then.names}
+    by: set[int] = set()
+    gone: set[str] = set()
+    complete = then.complete
+    for path, (seq, made) in (later.names or {}).items():
+        name = path if then.deep else path.partition("/")[0]
+        if made and name not in names and complete:
+            complete = False
+            by.add(seq)
+        elif not made and path in names:
+            gone.add(path)
+            by.add(seq)
+    if not by:
+        return Left()
+    kept = tuple(name for name in then.names if name.rstrip("/") not in gone)
+    return Left(None, replace(then, names=kept, complete=complete), tuple(sorted(by)))
 
 
 def covers_all(seen: Observation) -> bool:
