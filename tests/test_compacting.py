@@ -629,3 +629,18 @@ def test_who_moves_away_while_a_summary_is_written_ends_it_there_and_stays_where
         assert session.usage().by("operation") == {"compaction": usage_of(9, 3)}
         session.move("main", leaf if same else session.branches()["main"])
         assert session.compact(window=WINDOW, summarise=short).done
+
+
+@pytest.mark.parametrize("detach", [False, True])
+def test_a_fork_without_a_point_inherits_the_compaction_of_a_session_that_has_no_turns(
+    store: Store, detach: bool
+) -> None:
+    with store.create() as session:
+        session.append(system(), *talk(12))
+        assert session.compact(window=8_000, summarise=short).done
+        with session.fork(detach=detach) as child:
+            assert child.context().messages == session.context().messages
+        done = session.context().messages
+        session.append(user("more"))
+        with session.fork(detach=detach) as child:
+            assert child.context().messages == done, "the turn that is not over stays out, the compaction does not"

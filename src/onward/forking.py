@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from onward.errors import SEE_NODES, NotFound
-from onward.model.event import Draft, Event
+from onward.model.event import Draft, Event, SurfaceOp
 from onward.model.state import BRACKETS, State
 from onward.model.tree import NONE
 from onward.model.turns import last_completed
@@ -71,8 +71,22 @@ def _last_completed(state: State, leaf: int, read: Callable[[Sequence[int]], lis
         return Point(first_start - 1, state.tree.parent(first_start))
     if leaf == NONE:
         return Point(state.next_seq - 1, NONE)
-    done = last_completed(read(list(path)))
-    return Point(state.next_seq - 1, leaf) if done is None or done == leaf else Point(done, done)
+    events = read(list(path))
+    done = last_completed(events)
+    if done is None:
+        return Point(state.next_seq - 1, leaf)
+    for event in events:
+        if event.seq > done:
+            if not _rearranges(event):
+                break
+            if "compaction" not in state.open_brackets(event.seq):
+                done = event.seq
+    return Point(state.next_seq - 1, leaf) if done == leaf else Point(done, done)
+
+
+def _rearranges(event: Event) -> bool:
+    """Whether an event begins nothing and goes on with nothing, but says how the model sees what was before."""
+    return event.type.startswith("compaction/") or isinstance(event.surface, SurfaceOp)
 
 
 def first_lines(node: int, closers: Sequence[Draft]) -> list[Draft]:
