@@ -216,8 +216,9 @@ class Live:
 
     def _shorter(self, node: Node, made: Any) -> Node:
         data = {**node.data, "content": msgspec.to_builtins(list(made.content))}
-        (out,) = nodes_of([replace(node.event, data=data)])
-        self.texts[node.seq] = text_of(out)
+        op = SurfaceOp(replace=(node.seq, node.seq))
+        (out,) = nodes_of([replace(node.event, seq=self._new_seq(), surface=op, data=data)])
+        self.texts[out.seq] = text_of(out)
         return out
 
     def _new_seq(self) -> int:
