@@ -503,3 +503,17 @@ def test_a_file_of_nothing_but_line_ends_takes_no_memory_for_each(tmp_path: Path
     (tmp_path / "a.txt").write_bytes(b"\n" * 2_000_001)
     finding = one(tmp_path, TEN)
     assert finding.status == "unverifiable" and "lines" in finding.note
+
+
+@pytest.mark.parametrize("path", ["~/a\0b", "~some\0body/x", "~\ud800/x", "~/\ud800"])
+def test_a_home_that_no_file_system_takes_is_unusable_also_outside_of_the_root(tmp_path: Path, path: str) -> None:
+    found = one(tmp_path, TEN, path, allow_outside=True)
+    assert (found.status, found.now) == ("unverifiable", "not looked at")
+    assert "NUL" in found.note or "no text" in found.note
+
+
+@pytest.mark.parametrize("line", [10**30, -(10**30), 2**64, 0])
+def test_a_line_number_that_no_file_has_is_no_error(tmp_path: Path, line: int) -> None:
+    (tmp_path / "a.txt").write_text(TEXT)
+    assert one(tmp_path, of_lines(["line 7"], line)).status == "fresh"
+    assert one(tmp_path, of_lines(["line 70"], line)).status == "stale"

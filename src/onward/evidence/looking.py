@@ -248,7 +248,7 @@ def _mark(then: Knows) -> bytes:
     """A short digest of what was known."""
     try:
         encoded = _encoder.encode(then)
-    except UnicodeEncodeError:  # half a character, which no file has as text
+    except (UnicodeEncodeError, OverflowError):  # half a character, which no file has as text; a line of no file
         encoded = repr(then).encode(errors="surrogatepass")
     return blake2b(encoded, digest_size=16).digest()
 

@@ -101,6 +101,9 @@ class Locator:
         base = self._cwd if cwd is None else self._slashes(cwd)
         path = self._slashes(address)
         recorded = self._recorded
+        unusable = _unusable(path)
+        if unusable is not None:
+            return unusable
         if path.startswith("~"):
             home = _HOME.match(recorded)
             if home is None or path[1:2] not in ("", "/"):
@@ -110,14 +113,9 @@ class Locator:
             base = posixpath.join(self._cwd, base)
         whole = posixpath.normpath(path if _absolute(path) else posixpath.join(base, path))
         whole = "/" + whole.lstrip("/") if whole.startswith("/") else whole
-        if "\0" in whole:
-            return Unusable("the path has a NUL character")
-        try:
-            sizes = [len(part.encode(errors="surrogateescape")) for part in whole.split("/")]
-        except UnicodeEncodeError:
-            return Unusable("the path is no text that a file system takes")
-        if sum(sizes) + len(sizes) > LONGEST or max(sizes) > LONGEST_NAME:
-            return Unusable("the path is longer than file systems take")
+        unusable = _unusable(whole, sizes=True)
+        if unusable is not None:
+            return unusable
         if whole == recorded:
             return Inside(())
         root = recorded.rstrip("/") + "/"
@@ -132,3 +130,16 @@ class Locator:
 
 def _absolute(path: str) -> bool:
     return path.startswith("/") or _DRIVE.match(path) is not None
+
+
+def _unusable(path: str, sizes: bool = False) -> Unusable | None:
+    """Why a path is none for any file system, or None. `sizes`: also whether it, or a name in it, is too long."""
+    if "\0" in path:
+        return Unusable("the path has a NUL character")
+    try:
+        lengths = [len(part.encode(errors="surrogateescape")) for part in path.split("/")]
+    except UnicodeEncodeError:
+        return Unusable("the path is no text that a file system takes")
+    if sizes and (sum(lengths) + len(lengths) > LONGEST or max(lengths) > LONGEST_NAME):
+        return Unusable("the path is longer than file systems take")
+    return None
