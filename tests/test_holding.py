@@ -517,3 +517,37 @@ def test_a_line_number_that_no_file_has_is_no_error(tmp_path: Path, line: int) -
     (tmp_path / "a.txt").write_text(TEXT)
     assert one(tmp_path, of_lines(["line 7"], line)).status == "fresh"
     assert one(tmp_path, of_lines(["line 70"], line)).status == "stale"
+
+
+@pytest.mark.parametrize("text", ["}", "", "    return None"])
+def test_a_line_that_changed_is_not_called_fresh_because_others_are_like_it(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.txt").write_text(f"a\n{text}\nb\n{text}\nc\n")
+    there, changed = of_lines([text], 4), of_lines([text], 5)
+    assert [one(tmp_path, then).status for then in (there, changed)] == ["fresh", "unverifiable"]
+    found = one(tmp_path, Matches((Match("a.txt", 5, text), Match("a.txt", 4, text)), pattern="x"))
+    assert (found.status, found.now) == ("unverifiable", "1 of 2 lines still there")
+
+
+def test_a_line_that_is_there_once_has_moved(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("new\n    return None\n")
+    assert (one(tmp_path, of_lines(["    return None"], 1)).status) == "fresh"
+    (tmp_path / "a.txt").write_text("new\n}\n")
+    assert (one(tmp_path, of_lines(["}"], 1)).status) == "unverifiable"  # nothing tells it from any other
+
+
+def test_a_search_that_showed_only_names_is_not_fresh_because_the_files_are_there(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("what was searched for is gone\n")
+    names = Matches((Match("a.txt"),), pattern="TODO", complete=True)
+    assert one(tmp_path, names).status == "unverifiable"
+    (tmp_path / "a.txt").unlink()
+    assert one(tmp_path, names).status == "missing"
+
+
+def test_a_search_of_other_files_for_the_same_hides_no_change(tmp_path: Path) -> None:
+    (tmp_path / "a.ts").write_text("changed\n")
+    (tmp_path / "a.py").write_text("TODO\n")
+    searches = [Matches((Match(name, 1, "TODO"),), pattern="TODO", complete=True) for name in ("a.ts", "a.py", "a.py")]
+    found = look(tmp_path, *(seen(then, ".", "searched", seq) for seq, then in enumerate(searches))).findings
+    assert [one.status for one in found] == ["stale", "superseded", "fresh"]
+    nothing = [seen(Matches((), "TODO", True), ".", "searched", 0), seen(searches[1], ".", "searched", 1)]
+    assert [one.status for one in look(tmp_path, *nothing).findings] == ["unverifiable", "fresh"]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 APPLICATION = 0x4F4E5745
 """`ONWE`."""
 
-VERSION = 1
+VERSION = 2
+"""Another one also where the rules are others by which something holds, because verdicts are kept."""
 
 BUSY_SECONDS = 2.0
 

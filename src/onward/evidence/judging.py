@@ -16,6 +16,9 @@ from onward.evidence.status import Status
 EDITED = "it was changed in parts later on this path, and its text from before was not kept"
 
 
+UNSURE = "the same text is elsewhere in the file; it cannot be told whether it moved or was there before"
+
+
 class Judged(Struct, frozen=True):
     """What became of what was known of one file. See `Finding`."""
 
@@ -69,6 +72,8 @@ def by_text(then: Knows, data: bytes, text: Text, shows: Callable[[], bool]) -> 
             return _lines(then, text, shows)
         case Match():
             found = line_holds(then, text)
+            if then.text is None:
+                return Judged("unverifiable", "there", "only its name was shown; it is not searched again")
             if found.holds:
                 return _there([found], 1)
             known = Excerpt(then.text or "", then.line, pieces=(0,) if then.piece else ())
@@ -121,6 +126,8 @@ def _lines(then: Lines, text: Text, shows: Callable[[], bool]) -> Judged:
 
 
 def _there(found: list[Compared], parts: int) -> Judged:
+    if any(one.unsure for one in found):
+        return Judged("unverifiable", "not at its place", UNSURE)
     moved = [one for one in found if one.moved]
     line = found[0].at if parts == 1 else None
     if not moved:

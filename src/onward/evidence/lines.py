@@ -72,12 +72,14 @@ class Compared:
         moved: the same lines, at another place in the file.
         at: number of the line where it is now.
         why: what is different.
+        unsure: a text like it is there, but perhaps another one than was seen.
     """
 
     holds: bool
     moved: bool = False
     at: int | None = None
     why: str = ""
+    unsure: bool = False
 
 
 def holds(known: Lines, now: Text) -> list[Compared]:
@@ -134,7 +136,11 @@ def _excerpt(excerpt: Excerpt, now: Text) -> Compared:
     at = now.find(text)
     if at is None:
         return Compared(False, why="changed")
-    return Compared(True, moved=first is not None, at=at)
+    if first is None:
+        return Compared(True, at=at)
+    # Its place has another text now. One that is there once has moved; of several, each may have been there before.
+    unsure = not any(map(str.isalnum, text)) or now.find(text, at + 1) is not None
+    return Compared(True, moved=True, at=at, unsure=unsure)
 
 
 def _at(text: str, first: int, now: Text) -> bool:

@@ -73,6 +73,7 @@ class _Later:
     ranged_by: int = -1
     edits: deque[tuple[tuple[str, ...], int]] | None = None
     texts: deque[tuple[str, int]] | None = None
+    found: dict[tuple[Key, int | None, str | None], int] | None = None
     address: tuple[str, str | None] | None = None
     names: dict[str, tuple[int, bool]] | None = None  # of a directory: name -> (what made or took it last, it was made)
 
@@ -115,9 +116,17 @@ def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:
         again = states.setdefault(
             ("search", then.pattern, key_of(then.within or subject.address, subject.cwd)), _Later()
         )
-        left = Left(again.whole) if again.whole is not None else _matches(then, state)
-        if then.pattern is not None and then.complete:
-            again.whole = seen.seq
+        # What a search leaves out (other kinds of files, other case) is not recorded: a later one of the same pattern
+        # takes over what it found again, and nothing else.
+        found = again.found = again.found or {}
+        left = _matches(then, state, lambda match: found.get((key_of(match.path, subject.cwd), match.line, match.text)))
+        if not then.matches:
+            left = Left(again.whole)
+        if then.pattern is not None:
+            if then.complete and not then.matches:
+                again.whole = seen.seq
+            for match in then.matches:
+                found[key_of(match.path, subject.cwd), match.line, match.text] = seen.seq
         for match in then.matches:
             if match.line is not None and match.text is not None and not match.piece:
                 _add_range(state(match.path), match.line, match.line, seen.seq)
@@ -347,7 +356,7 @@ def _subtract(excerpts: Iterable[Excerpt], later: _Later) -> tuple[tuple[Excerpt
         for part in _parts(excerpt, lines, taken):
             again = next((seq for text, seq in reversed(later.texts or ()) if _has(text, part)), None)
             if again is None:
-                out.append(part)
+                out.append(replace(part, first=None) if later.edits else part)  # an edit may have moved it
             else:
                 by.add(again)
     return tuple(out), by
@@ -385,11 +394,13 @@ def _has(text: str, part: Excerpt) -> bool:
     return (part.text if part.snippet else f"\n{part.text}\n") in text
 
 
-def _matches(then: Matches, state: Callable[[str], _Later]) -> Left:
+def _matches(then: Matches, state: Callable[[str], _Later], again: Callable[[Match], int | None]) -> Left:
     kept: list[Match] = []
     by: set[int] = set()
     for match in then.matches:
-        seq = _match_taken(match, state(match.path))
+        seq = again(match)
+        if seq is None:
+            seq = _match_taken(match, state(match.path))
         if seq is None:
             kept.append(match)
         else:
