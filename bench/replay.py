@@ -178,7 +178,7 @@ class Live:
         out.kept += sum(1 for said in self.demands.values() if said in view)
 
     def _carry_out(self, made: Plan, at: Event) -> None:
-        """Do what a plan says, on the nodes at hand. What gives way keeps its seq."""
+        """Do what a plan says, on the nodes at hand."""
         shorter = {each.seq: each for each in made.demotions}
         surface = [self._shorter(node, shorter[node.seq]) if node.seq in shorter else node for node in self.surface]
         cut = made.cut
