@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,42 @@ def test_another_project_at_the_same_place_does_not_answer(tmp_path: Path) -> No
         assert "--root" in (caught.value.hint or "")
     with pytest.raises(NotFound):
         scope_of("/gone", None, tmp_path / "nowhere")
+
+
+def huge(at: Path) -> None:
+    with at.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def unreadable(at: Path) -> None:
+    at.write_text("[core]\n")
+    at.chmod(0)
+
+
+@pytest.mark.parametrize("name", [".git", ".git/config", ".git/commondir"])
+@pytest.mark.parametrize("make", [huge, os.mkfifo, Path.mkdir, unreadable])
+def test_what_stands_for_a_repository_is_read_up_to_a_size_and_keeps_nobody_waiting(
+    tmp_path: Path, name: str, make: Callable[[Path], object]
+) -> None:
+    if name != ".git":
+        (tmp_path / ".git").mkdir()
+    make(tmp_path / name)
+    found = scope_of(str(tmp_path), Project("x", "example.org/a/x"))
+    assert found.scope.root == os.path.realpath(tmp_path)
+
+
+def test_a_recorded_directory_of_a_hundred_thousand_names_is_no_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    asked: list[object] = []
+    isdir = os.path.isdir
+
+    def counted(path: str) -> bool:
+        asked.append(path)
+        return isdir(path)
+
+    monkeypatch.setattr(os.path, "isdir", counted)
+    cwd = "/gone" * 100_000 + "/a"
+    found = scope_of(cwd, None, tmp_path).scope
+    assert (found.recorded, len(asked) < 1_000) == (cwd.removesuffix("/a"), True)

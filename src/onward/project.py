@@ -9,6 +9,9 @@ from pathlib import Path
 
 from onward.model.event import Project
 
+LARGEST = 1 << 20
+"""Bytes of a file of git's that are read; whoever made the repository chose how many it has."""
+
 _SCP = re.compile(r"^(?:[^@/]+@)?([^:/]+):(?!//)(.+)$")
 _URL = re.compile(r"^[a-z][a-z0-9+.-]*://(?:[^@/]*@)?([^/]+?)(?::\d+)?/(.+)$", re.IGNORECASE)
 
@@ -57,9 +60,8 @@ def checkout_of(cwd: str) -> str | None:
 
 def _common_git_dir(directory: Path) -> Path | None:
     git = _git_dir(directory)
-    if git is None or not (git / "commondir").is_file():
-        return git
-    return Path(os.path.normpath(git / (git / "commondir").read_text("utf-8", "replace").strip()))
+    common = None if git is None else _text(git / "commondir")
+    return git if git is None or common is None else Path(os.path.normpath(git / common.strip()))
 
 
 def _git_dir(directory: Path) -> Path | None:
@@ -81,17 +83,15 @@ def _git_dir(directory: Path) -> Path | None:
 
 def _follow(git_file: Path) -> Path | None:
     """The `.git` file of a worktree or a submodule names its git directory."""
-    text = git_file.read_text("utf-8", "replace").strip()
+    text = (_text(git_file) or "").strip()
     if not text.startswith("gitdir:"):
         return None
     return Path(os.path.normpath(git_file.parent / text.removeprefix("gitdir:").strip()))
 
 
 def _origin(config: Path) -> str | None:
-    if not config.is_file():
-        return None
     section = ""
-    for line in config.read_text("utf-8", "replace").splitlines():
+    for line in (_text(config) or "").splitlines():
         text = line.strip()
         if text.startswith("["):
             section = text
@@ -100,3 +100,15 @@ def _origin(config: Path) -> str | None:
             if equals and name.strip() == "url":
                 return value.strip()
     return None
+
+
+def _text(path: Path) -> str | None:
+    """The beginning of a regular file; None where there is none that may be read. Waits for no pipe."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None  # as a directory that may not be looked into: it has no repository we see
+    try:
+        return os.read(fd, LARGEST).decode("utf-8", "replace") if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    finally:
+        os.close(fd)

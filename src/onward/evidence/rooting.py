@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 
 from onward.errors import NotFound, Refused
-from onward.evidence.scope import Scope
+from onward.evidence.scope import LONGEST, Scope
 from onward.model.event import Project
 from onward.project import project_of
 
@@ -83,8 +83,13 @@ def _recorded(cwd: str, root: str) -> str:
     """What was the path of `root` in a recording whose working directory is not here: `cwd`, or a directory above it
     when `root` has the way down from there."""
     names = [name for name in cwd.split("/") if name]
-    for count in range(len(names) - 1, 0, -1):
-        if os.path.isdir(os.path.join(root, *names[-count:])):  # noqa: PTH112, PTH118
+    first, length = len(names), 0
+    while first > 1 and length <= LONGEST:  # no system takes a longer path
+        first -= 1
+        length += len(names[first]) + 1
+    for count in range(len(names) - first, 0, -1):
+        # Where a tail's first directory is not there, neither is the tail.
+        if os.path.isdir(os.path.join(root, names[-count])) and os.path.isdir(os.path.join(root, *names[-count:])):  # noqa: PTH112, PTH118
             return "/" + "/".join(names[:-count])
     return cwd
 
