@@ -36,6 +36,8 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(304 if self.headers.get("If-Modified-Since") == DATE else 200, **{"Last-Modified": DATE})
             case "/plain":
                 self._send(200)
+            case "/always":
+                self._send(304)
             case "/gone":
                 self._send(410)
             case "/broken":
@@ -95,6 +97,8 @@ CASES: tuple[tuple[str, Response, str], ...] = (
     ("/plain", Response(200, sha256=sha256(BODY).hexdigest()), "fresh"),
     ("/plain", Response(200, sha256="0" * 64), "stale"),
     ("/plain", Response(200), "unverifiable"),
+    ("/always", Response(200, '"old"'), "fresh"),
+    ("/always", Response(200, sha256="0" * 64), "unverifiable"),  # nobody asked whether it is the same
     ("/short", Response(200, sha256=sha256(BODY).hexdigest()), "unverifiable"),
     ("/gone", Response(200, '"old"'), "missing"),
     ("/gone", Response(410), "fresh"),

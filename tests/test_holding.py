@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
@@ -551,3 +552,33 @@ def test_a_search_of_other_files_for_the_same_hides_no_change(tmp_path: Path) ->
     assert [one.status for one in found] == ["stale", "superseded", "fresh"]
     nothing = [seen(Matches((), "TODO", True), ".", "searched", 0), seen(searches[1], ".", "searched", 1)]
     assert [one.status for one in look(tmp_path, *nothing).findings] == ["unverifiable", "fresh"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_file_in_a_directorys_place_is_a_change_of_its_listing(tmp_path: Path, deep: bool) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    listed = Listing(("link/", "real/", "./sub/"), complete=True, deep=deep)
+    assert one(tmp_path, listed, ".").status == "fresh"
+    (tmp_path / "sub").rmdir()
+    (tmp_path / "sub").write_text("")
+    assert one(tmp_path, listed, ".").status == "stale"
+
+
+def test_a_row_of_the_cache_with_anything_in_it_is_not_used(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.txt").write_text(TEXT)
+    os.utime(root / "a.txt", (1, 1))
+    time.sleep(0.06)  # a tick, after which the file's state is kept
+    at = tmp_path / "evidence.db"
+    for _ in range(2):
+        cache = Cache(at)
+        found = check([seen(WHOLE), seen(TEN, seq=1)], scope(root), cache=cache).findings
+        cache.close()
+        assert {each.status for each in found} == {"fresh"}
+        with sqlite3.connect(at) as database:
+            assert database.execute("UPDATE file SET sha256 = 'text', blob = 5").rowcount == 1
+            database.execute("UPDATE verdict SET line = 'x'")
+        database.close()

@@ -106,12 +106,16 @@ class Cache:
 
 
 def _kept(connection: sqlite3.Connection, root: str, folder: str) -> Kept:
+    # A damaged row may have anything in it: such a file is hashed again.
     rows = connection.execute(
-        "SELECT name, dev, ino, size, mtime, ctime, sha256, blob FROM file WHERE root = ? AND folder = ?",
+        "SELECT name, dev, ino, size, mtime, ctime, sha256, blob FROM file WHERE root = ? AND folder = ?"
+        " AND typeof(sha256) = 'blob' AND typeof(blob) = 'blob'",
         (root, folder),
     )
     verdicts = connection.execute(
-        "SELECT name, known, sha256, line, moved FROM verdict WHERE root = ? AND folder = ?", (root, folder)
+        "SELECT name, known, sha256, line, moved FROM verdict WHERE root = ? AND folder = ?"
+        " AND typeof(line) IN ('integer', 'null')",
+        (root, folder),
     )
     return (
         {name: (Stat(*state), Digests(sha256, blob)) for name, *state, sha256, blob in rows},

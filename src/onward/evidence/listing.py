@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import stat
 
 from onward.evidence.files import Missing, Parts, Skipped, Tree, names, status_at
 from onward.evidence.judging import Judged
@@ -23,15 +24,20 @@ def look_at_listing(tree: Tree, folder: Parts, then: Listing) -> Judged:
             return _deep(tree, folder, then)
         with tree.directory(folder) as fd:
             now = {name for name, _ in names(fd)}
+            others = [name for name in then.names if name.endswith("/") and not _is_there(fd, name)]
     except Missing:
         return Judged("missing", "not there")
     except Skipped as why:
         return Judged("unverifiable", "not looked at", str(why))
-    return judge(then, now)
+    return judge(then, now - {name.removeprefix("./").rstrip("/") for name in others})
 
 
 def judge(then: Listing, now: set[str]) -> Judged:
-    """Compare the names of a listing of one directory with those that are there. Pure."""
+    """Compare the names of a listing of one directory with those that are there. Pure.
+
+    Args:
+        now: the names, without those of directories that are none any more.
+    """
     had = {name.removeprefix("./").rstrip("/") for name in then.names} - {"", ".", ".."}
     gone = sorted(had - now)
     new = sorted(name for name in now - had if _fits(name, then)) if then.complete else []
@@ -54,9 +60,10 @@ def _deep(tree: Tree, folder: Parts, then: Listing) -> Judged:
     by_folder: dict[Parts, list[str]] = {}
     for name in then.names[:NAMES]:
         parts = tuple(part for part in name.split("/") if part not in ("", "."))
+        mark = "/" if name.endswith("/") else ""
         if ".." in parts or not parts or "\0" in name:
             return Judged("unverifiable", "not looked at", "a name in it is none of a file below the directory")
-        by_folder.setdefault(parts[:-1], []).append(parts[-1])
+        by_folder.setdefault(parts[:-1], []).append(parts[-1] + mark)
     with tree.directory(folder):
         pass  # Missing: all of it is
     for below, inner in by_folder.items():
@@ -73,13 +80,14 @@ def _deep(tree: Tree, folder: Parts, then: Listing) -> Judged:
 
 
 def _is_there(fd: int, name: str) -> bool:
+    """Whether a name is there; one with a slash, as a directory, or a link that may lead to one."""
     try:
-        status_at(fd, name)
+        mode = status_at(fd, name.removeprefix("./").rstrip("/") or ".").st_mode
     except Missing:
         return False
     except ValueError:  # no name that a file system takes
         return False
-    return True
+    return not name.endswith("/") or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 
 
 def _named(found: list[str]) -> str:

@@ -61,7 +61,7 @@ def check_url(url: str, then: Response, *, seconds: float = SECONDS) -> Judged:
 
 def _judge(then: Response, now: _Answer) -> Judged:
     said = f"HTTP {now.status}"
-    if now.status == 304:
+    if now.status == 304 and (then.etag is not None or then.last_modified is not None):
         return Judged("fresh", "the server says that it is the same")
     if now.status in (404, 410):
         return Judged("fresh", said) if then.status == now.status else Judged("missing", said)
