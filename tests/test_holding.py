@@ -582,3 +582,15 @@ def test_a_row_of_the_cache_with_anything_in_it_is_not_used(tmp_path: Path) -> N
             assert database.execute("UPDATE file SET sha256 = 'text', blob = 5").rowcount == 1
             database.execute("UPDATE verdict SET line = 'x'")
         database.close()
+
+
+def test_a_short_edit_is_not_called_fresh_because_another_place_has_the_same(tmp_path: Path) -> None:
+    edit = of_edit([("False", "True")])
+    (tmp_path / "a.txt").write_text("x = None\ny = True\n")
+    assert one(tmp_path, edit).status == "fresh"  # the only one is taken for it
+    (tmp_path / "a.txt").write_text("x = None\ny = True\nz = True\n")
+    assert one(tmp_path, edit).status == "unverifiable"
+    (tmp_path / "a.txt").write_text("first_name, first_name\n")
+    assert one(tmp_path, of_edit([("vorname", "first_name")])).status == "fresh"
+    without_numbers = Matches((Match("a.txt", None, "name"), Match("a.txt", None, "name")), pattern="name")
+    assert one(tmp_path, without_numbers).status == "fresh"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 APPLICATION = 0x4F4E5745
 """`ONWE`."""
 
-VERSION = 2
+VERSION = 3
 """Another one also where the rules are others by which something holds, because verdicts are kept."""
 
 BUSY_SECONDS = 2.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onward.evidence.observation import Excerpt, Lines, Match
 from onward.evidence.words import whole_in_lines
@@ -24,6 +24,10 @@ DIFF_WIDTH = 500
 
 CANDIDATES = 2_000
 """Places in a file at which lines that are known in part only are tried."""
+
+SLIGHT = 8
+"""Letters and digits below which a piece that an edit put in is one of many where it is there more than once. By
+judgement: longer ones are names, which `replaced` watches over where all of them were renamed."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -104,7 +108,8 @@ def line_holds(match: Match, now: Text) -> Compared:
     if match.text is None:
         return Compared(True)
     excerpt = Excerpt(match.text, match.line, pieces=(0,) if match.piece else (), snippet=match.line is None)
-    return _excerpt(excerpt, now)
+    found = _excerpt(excerpt, now)
+    return found if match.line is not None else replace(found, unsure=False)  # no more was known than that it is there
 
 
 def _end(known: Lines, found: list[Compared], now: Text) -> Compared:
@@ -127,7 +132,9 @@ def _excerpt(excerpt: Excerpt, now: Text) -> Compared:
         begin = now.text.find(text)
         if begin < 0:
             return Compared(False, why="changed")
-        return Compared(True, at=now.text.count("\n", 0, begin) + 1)
+        # `True` for `False` says nothing where there is another `True`.
+        unsure = 0 < sum(map(str.isalnum, text)) < SLIGHT and now.text.find(text, begin + 1) >= 0
+        return Compared(True, at=now.text.count("\n", 0, begin) + 1, unsure=unsure)
     if excerpt.cut or excerpt.pieces:
         return _partial(text.split("\n"), excerpt, now)
     first = excerpt.first
