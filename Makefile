@@ -27,7 +27,7 @@ types: setup
 	$(BIN)/mypy
 
 unit: setup
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 4
 
 test: lint types docs-check unit
 

@@ -162,5 +162,7 @@ def check_accounted(session: Session, branch: str) -> int:
         assert call.key is not None or call.advertised is None
         if call.result is not None:
             assert by_seq[call.result].data["call_id"] == call.call_id
+    for call in calls[:: len(calls) // 30 + 1]:  # each reads the journal anew
+        if call.result is not None:
             assert view.find_result(call.result).seq == call.result
     return len(asked) + len(results)

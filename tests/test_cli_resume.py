@@ -340,7 +340,7 @@ def test_killed_at_any_moment_while_it_resumes_the_next_resume_comes_to_the_same
     assert document(whole, "resume", "s")["state"] == "repaired"
     expected = outcome(whole)
     chance, killed = random.Random(11), 0
-    for number in range(12):
+    for number in range(6):
         home = tmp_path / f"{number}"
         branches(home)
         for _ in range(3):
@@ -357,4 +357,4 @@ def test_killed_at_any_moment_while_it_resumes_the_next_resume_comes_to_the_same
         assert outcome(home) == expected
         done = log_of(home).read_bytes()
         assert document(home, "resume", "s")["state"] == "ready" and log_of(home).read_bytes() == done
-    assert killed > 6, "most were killed before they were done"
+    assert killed > 3, "most were killed before they were done"

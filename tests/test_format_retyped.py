@@ -112,5 +112,5 @@ def test_a_value_of_another_type_anywhere_in_a_line_costs_no_line(tmp_path: Path
 @pytest.mark.parametrize("format_", HEADS)
 def test_a_value_of_another_type_anywhere_in_a_real_line_costs_no_line(tmp_path: Path, format_: str):
     with Store(tmp_path / "home", sync="never") as store:
-        for record in real(format_):
+        for record in list(real(format_))[::2]:  # of each two shapes that were first seen one after the other
             check(store, tmp_path / "s.jsonl", format_, record)

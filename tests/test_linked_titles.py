@@ -239,11 +239,11 @@ def test_everything_that_names_the_session_says_the_same(tmp_path: Path):
         assert heading == "# Port the parser"
         page = program(home, "export", holder, "--to", "html", *redact).out
         assert '"title":"Port the parser"' in page
-        for to in ("pi", "dsh", "codex", "claude-code"):
+        for to in () if redact else ("pi", "dsh", "codex", "claude-code"):
             file = folder / f"out-{to}"
             program(home, "export", holder, "--to", to, "--output", file, *redact)
-            again = document(tmp_path / f"again{len(redact)}", "import", file)["imported"][0]
-            title = document(tmp_path / f"again{len(redact)}", "show", again["session"], "--info")["title"]
+            again = document(tmp_path / "again", "import", file)["imported"][0]
+            title = document(tmp_path / "again", "show", again["session"], "--info")["title"]
             # In its own format it stays the file that it was, which says nothing of its title.
             assert title == (None if to == "claude-code" else "Port the parser"), to
 

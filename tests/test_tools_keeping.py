@@ -20,6 +20,7 @@ from onward.runtime.tools import calling
 from onward.runtime.tools.calling import FAILED, Prepared, perform
 from onward.runtime.tools.coding import coding_tools, reading_tools
 from onward.runtime.tools.keeping import note_tool, todo_tool
+from onward.runtime.tools.rounds import rounds
 from onward.runtime.tools.spawning import Task, spawn_tool
 from onward.runtime.tools.tool import ToolContext
 from onward.session import Session
@@ -201,5 +202,5 @@ def test_an_edit_waits_for_the_edit_before_it_and_a_command_for_both(tmp_path: P
     tools = coding_tools()
     asked = [("read", "a"), ("edit", "a"), ("edit", "./a"), ("read", "b"), ("shell", ""), ("read", "a"), ("read", "b")]
     calls = [(tools.get(name), {"path": path}) for name, path in asked]
-    order = calling.rounds([(made, given) for made, given in calls if made], at(tmp_path))
+    order = rounds([(made, given) for made, given in calls if made], at(tmp_path))
     assert order == [[0, 3], [1], [2], [4], [5, 6]]
