@@ -180,7 +180,7 @@ lists = st.one_of(st.lists(wild, max_size=8), st.lists(tame, max_size=12), clean
 
 
 @given(lists)
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=160, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example([a(ToolResult(call_id="x", content=[WEB]))])
 @example([a(SIGNED, ToolResult(call_id="x"))])
 @example([a(c("x")), s("b"), t("x", "ok"), t("x", "late"), a(c("x"), c("x_1"))])
@@ -194,7 +194,7 @@ def test_any_message_list_becomes_valid_and_repairs_are_empty_iff_it_was(message
 
 
 @given(lists)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_conversion_is_deterministic_and_leaves_its_input_alone(messages: list[Message]) -> None:
     before = repr(messages)
     assert to_openai(messages) == to_openai(messages)

@@ -217,7 +217,7 @@ SHELL = st.text(alphabet="ab c\n'\"\\$`(){}<>|&;#*?=-/~\t0", max_size=40) | st.b
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(SHELL, st.text(alphabet="ab:-\n1 =>./", max_size=30), st.booleans())
 def test_no_script_and_no_output_raises_anything(script: str, output: str, failed: bool) -> None:
     for event in (
@@ -242,7 +242,7 @@ def test_an_output_or_a_script_that_is_long_and_odd_takes_no_longer_than_others(
         derive([asked(0, name, arguments), answered(1, text)], HOME)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SHELL)
 def test_a_script_has_tokens_or_none_and_no_word_is_made_up(script: str) -> None:
     tokens = lexed(script)

@@ -87,7 +87,7 @@ def test_the_sound_rows_are_read_without_a_complaint():
     assert got.warnings == [] and got.types.count("dsh.opaque") == 0 and len(got.drafts) == 27
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 @given(damaged())
 def test_any_damage_gives_events_that_the_log_accepts(case: tuple[int, list[dict[str, Any]]]):
     version, rows = case
@@ -99,7 +99,7 @@ def test_any_damage_gives_events_that_the_log_accepts(case: tuple[int, list[dict
     assert got.plain is not None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(damaged())
 def test_any_damaged_source_can_be_continued_with_the_same_messages(case: tuple[int, list[dict[str, Any]]]):
     version, rows = case

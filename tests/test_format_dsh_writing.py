@@ -284,13 +284,13 @@ def natives(draw: st.DrawFn, events: Sequence[Event] = ()) -> list[Draft]:
     return drafts
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(natives())
 def test_any_native_session_gives_a_log_that_the_harness_accepts_with_the_same_messages(drafts: list[Draft]):
     check(Log().add(*drafts))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from([0, 2, 3]))
 def test_any_continuation_gives_a_log_that_the_harness_accepts_with_the_same_messages(
     data: st.DataObject, version: int

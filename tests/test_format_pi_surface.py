@@ -346,7 +346,7 @@ def trees(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @given(trees())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 def test_at_every_node_of_any_tree_the_fold_gives_what_pi_gives(records):
     log = load(file_of(head(), *records))
     assert [event.origin for event in log.events] == list(range(2, len(records) + 2))

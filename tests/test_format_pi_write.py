@@ -605,7 +605,7 @@ def growth(draw: st.DrawFn, log: Log, steps: int) -> Log:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_native_session_reads_back_the_same(data):
     log = data.draw(growth(Log(), 16))
     check(log)
@@ -622,7 +622,7 @@ SOURCE = file_of(
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_continuation_of_an_imported_session_reads_back_the_same(data):
     log = load(SOURCE)
     log.add(b.user("first"))

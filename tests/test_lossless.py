@@ -36,7 +36,7 @@ class Number(enum.IntEnum):
 
 
 @given(JSON)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=160, deadline=None)
 def test_whatever_is_json_comes_back_as_it_was(value: Any):
     blobs: dict[str, bytes] = {}
 

@@ -78,7 +78,7 @@ def anthropic() -> Iterator[Talk]:
 
 
 LIMITS = settings(
-    max_examples=150,
+    max_examples=70,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

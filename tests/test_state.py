@@ -196,7 +196,7 @@ def normalised(events: list[Event]) -> list[Event]:
 
 
 @given(a_log())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_incremental_fold_equals_a_fold_from_scratch(model: Model):
     again = State()
     for event in model.events:
@@ -214,7 +214,7 @@ def test_the_incremental_fold_equals_a_fold_from_scratch(model: Model):
 
 
 @given(a_log())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_what_is_open_at_a_node_is_the_same_by_the_index_and_by_the_events_of_its_path(model: Model):
     for event in model.events:
         if model.state.tree.has_node(event.seq):
@@ -225,7 +225,7 @@ def test_what_is_open_at_a_node_is_the_same_by_the_index_and_by_the_events_of_it
 
 
 @given(a_log(), st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_state_at_any_seq_is_the_state_as_it_was_then(model: Model, data: st.DataObject):
     length = data.draw(st.integers(0, len(model.events)))
     fresh = State()
@@ -239,7 +239,7 @@ def test_the_state_at_any_seq_is_the_state_as_it_was_then(model: Model, data: st
 
 
 @given(a_log(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 def test_a_fork_at_any_seq_folds_as_if_it_had_written_all_of_it(model: Model, data: st.DataObject):
     length = data.draw(st.integers(0, len(model.events)))
     child = Model()
@@ -270,7 +270,7 @@ def test_a_fork_at_any_seq_folds_as_if_it_had_written_all_of_it(model: Model, da
 
 
 @given(a_log())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_snapshot_gives_the_same_state_back(model: Model):
     again = snapshot.load(snapshot.dump(model.state))
     assert again is not None
@@ -279,7 +279,7 @@ def test_a_snapshot_gives_the_same_state_back(model: Model):
 
 
 @given(a_log(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=70, deadline=None)
 def test_a_refused_event_changes_no_derived_value(model: Model, data: st.DataObject):
     before = facts_of(model.state)
     seq = model.state.next_seq
