@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from onward import MemoryBackend, Store, import_file
 from onward.context.compaction.nodes import Node, nodes_of
 from onward.context.compaction.plan import Declined, Plan
 from onward.context.compaction.planning import plan
@@ -30,11 +28,10 @@ from onward.context.compaction.pointing import standing
 from onward.context.compaction.threshold import Threshold
 from onward.context.summaries.extract import extract
 from onward.context.summaries.summary import Source, SummaryRefused
-from onward.errors import OnwardError
 from onward.model.event import APPEND, Event, SurfaceOp
 from onward.model.messages import Reasoning, Text, ToolCall, ToolResult
 from onward.model.turns import is_person
-from tokens import default_root
+from tokens import default_root, sessions
 
 READ, WRITE = 0.1, 1.25
 """Price of a token from the prompt cache, and of one put there, by that of a plain one (Anthropic's price list)."""
@@ -270,20 +267,9 @@ def terms(text: str) -> set[str]:
 
 def said(root: Path) -> Iterator[tuple[str, list[Event]]]:
     """Every session below a folder: its name, and the nodes of its path as they were said, whatever a compaction or an
-    edit made of them later. Of two versions of a file the newer one."""
-    files = sorted(root.rglob("*.jsonl"))
-    newer = {path.name for path in files if path.parent.name == "v3"}
-    with Store(backend=MemoryBackend("local")) as store:
-        for path in files:
-            if path.parent.name == "v0" and path.name in newer:
-                continue
-            try:
-                session = store.open(import_file(store, path).session, write=False)
-            except OnwardError as error:
-                print(f"{path.name}: {error}", file=sys.stderr)
-                continue
-            nodes = [event for event in session.nodes() if event.surface == APPEND]
-            yield str(path.relative_to(root)), nodes
+    edit made of them later."""
+    for file, session in sessions(root):
+        yield str(file), [event for event in session.nodes() if event.surface == APPEND]
 
 
 @dataclass(frozen=True, slots=True)

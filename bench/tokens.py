@@ -108,8 +108,8 @@ def said_in(view: View) -> tuple[list[Said], int]:
     return [said for said, _ in found], sum(1 for _, seq in found if seq <= plan.changed)
 
 
-def sessions(root: Path) -> Iterator[tuple[str, list[Said], int]]:
-    """The format of every session below a folder and `said_in` it; of two versions of a file the newer one."""
+def sessions(root: Path) -> Iterator[tuple[Path, View]]:
+    """Every session below a folder: its file, relative to it, and its path; of two versions of a file the newer one."""
     files = sorted(path for path in root.rglob("*.jsonl"))
     newer = {path.name for path in files if path.parent.name == "v3"}
     with Store(backend=MemoryBackend("local")) as store:
@@ -121,14 +121,16 @@ def sessions(root: Path) -> Iterator[tuple[str, list[Said], int]]:
             except OnwardError as error:
                 print(f"{path.name}: {error}", file=sys.stderr)
                 continue
-            yield path.relative_to(root).parts[0], *said_in(session)
+            yield path.relative_to(root), session
 
 
 def rows(root: Path | None = None) -> list[dict[str, Any]]:
     """A row a format: counts of sessions and reports, median and 90th percentile of the errors in per cent."""
     by_format: dict[str, list[Guess]] = {}
     counts: dict[str, list[int]] = {}
-    for format_, messages, trusted in sessions(default_root() if root is None else root):
+    for file, session in sessions(default_root() if root is None else root):
+        format_ = file.parts[0]
+        messages, trusted = said_in(session)
         found = list(guesses(messages, trusted))
         reports = sum(1 for said in messages if said.usage is not None and said.usage.requests and said.usage.total)
         if not reports:

@@ -297,9 +297,9 @@ def test_a_fork_in_another_checkout_is_checked_there(tmp_path: Path, store: Stor
 
 def test_a_session_of_another_machine_is_told_where_its_files_are(tmp_path: Path, home: Path, store: Store) -> None:
     here = project(tmp_path / "here", "src/a.py")
-    with store.create(cwd="/home/ann/work/app") as session:
+    with store.create(cwd="/home/ann/code/app") as session:
         session.user("Look")
-        for name in ("src/a.py", "/home/ann/work/app/src/a.py", "/home/ann/other/a.py", "~/work/app/src/a.py"):
+        for name in ("src/a.py", "/home/ann/code/app/src/a.py", "/home/ann/other/a.py", "~/code/app/src/a.py"):
             session.observe(f"file:{name}", "Read", Whole(text=TEXT))
         session.assistant("src/a.py counts.")
     rows = document(home, "status", session.id)

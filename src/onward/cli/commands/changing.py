@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(
     short_help="Begin a session that goes on from another.",
-    epilog=examples("onward fork @", "onward fork 0192 --node 40", "onward fork @ --detach --cwd ~/work/new-place"),
+    epilog=examples("onward fork @", "onward fork 0192 --node 40", "onward fork @ --detach --cwd ~/code/new-place"),
 )
 @session_argument
 @click.option("--detach", is_flag=True, help="Copy the events instead of referring to them.")
