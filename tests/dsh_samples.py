@@ -12,6 +12,7 @@ from onward.formats.dsh import DSH
 from onward.formats.protocol import Reading, SourceLine
 from onward.formats.source import split
 from onward.model.event import Draft, Event
+from onward.model.planning import plan
 from onward.model.project import messages_of
 from onward.model.state import State
 
@@ -135,7 +136,7 @@ def fold(events: list[Event]) -> State:
     """The state of a log of these events; each must pass the rules."""
     state = State()
     for event in events:
-        state.apply(state.plan(event, event.data, lambda seq: events[seq]))
+        state.apply(plan(state, event, event.data, lambda seq: events[seq]))
     return state
 
 

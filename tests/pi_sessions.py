@@ -17,6 +17,7 @@ from onward.formats.source import split
 from onward.model.event import Draft, Event
 from onward.model.lossless import guard
 from onward.model.messages import Message
+from onward.model.planning import plan
 from onward.model.project import messages_of
 from onward.model.state import State
 from onward.model.tree import NONE
@@ -142,7 +143,7 @@ class Log:
             msgspec.convert(data, row.data)
         time = 7 if draft.time is None else draft.time
         event = event_of(msgspec.structs.replace(draft, data=data, time=time), self.state.next_seq)
-        self.state.apply(self.state.plan(event, data, self.events.__getitem__))
+        self.state.apply(plan(self.state, event, data, self.events.__getitem__))
         self.events.append(event)
         return event.seq
 

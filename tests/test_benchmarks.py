@@ -13,6 +13,7 @@ import pytest
 
 from onward.model.event import decode_envelope, decode_header, sealed
 from onward.model.lossless import SPILL_BYTES
+from onward.model.planning import plan
 from onward.model.state import State
 from onward.model.vocabulary import VOCABULARY
 
@@ -42,7 +43,7 @@ def folded(lines: list[bytes]) -> State:
         data = msgspec.json.decode(env.data)
         msgspec.convert(data, VOCABULARY[env.type].data)
         assert len(line) < SPILL_BYTES
-        state.apply(state.plan(env, data, stored.__getitem__))
+        state.apply(plan(state, env, data, stored.__getitem__))
         stored.append(env)
     return state
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from onward.errors import OnwardError, Refused
 from onward.model import snapshot
 from onward.model.event import Envelope, Event, SurfaceOp, view
+from onward.model.planning import plan
 from onward.model.state import State
 from onward.model.surface import fold
 from onward.model.tree import NONE
@@ -35,7 +36,7 @@ class Model:
 
     def add(self, type_: str, data: Any = None, **fields: Any) -> Event:
         event = Event(seq=self.state.next_seq, type=type_, time=0, data=data if data is not None else {}, **fields)
-        self.state.apply(self.state.plan(event, event.data, self.events.__getitem__))
+        self.state.apply(plan(self.state, event, event.data, self.events.__getitem__))
         self.events.append(event)
         return event
 
@@ -200,7 +201,7 @@ def normalised(events: list[Event]) -> list[Event]:
 def test_the_incremental_fold_equals_a_fold_from_scratch(model: Model):
     again = State()
     for event in model.events:
-        again.apply(again.plan(event, event.data, model.events.__getitem__))
+        again.apply(plan(again, event, event.data, model.events.__getitem__))
     assert facts_of(again) == facts_of(model.state)
     events = normalised(model.events)
     for name, leaf in model.state.branches.leaves.items():
@@ -230,11 +231,11 @@ def test_the_state_at_any_seq_is_the_state_as_it_was_then(model: Model, data: st
     length = data.draw(st.integers(0, len(model.events)))
     fresh = State()
     for event in model.events[:length]:
-        fresh.apply(fresh.plan(event, event.data, model.events.__getitem__))
+        fresh.apply(plan(fresh, event, event.data, model.events.__getitem__))
     cut = model.state.prefix(length)
     assert facts_of(cut) == facts_of(fresh)
     for event in model.events[length:]:
-        cut.apply(cut.plan(event, event.data, model.events.__getitem__))
+        cut.apply(plan(cut, event, event.data, model.events.__getitem__))
     assert facts_of(cut) == facts_of(model.state)
 
 
@@ -259,7 +260,7 @@ def test_a_fork_at_any_seq_folds_as_if_it_had_written_all_of_it(model: Model, da
             child.user(key=f"own{len(child.events)}")
     whole = State()
     for event in child.events:
-        whole.apply(whole.plan(event, event.data, child.events.__getitem__))
+        whole.apply(plan(whole, event, event.data, child.events.__getitem__))
     mine, all_ = facts_of(child.state), facts_of(whole)
     # What is inherited is seen, but its keys and its writers are not the fork's.
     assert mine.pop("openings") == []
@@ -311,7 +312,7 @@ def test_a_refused_event_changes_no_derived_value(model: Model, data: st.DataObj
     )
     payload = bad.pop("data", {"message": {"role": "user", "blocks": []}})
     with pytest.raises(OnwardError):
-        model.state.plan(Envelope(time=0, **bad), payload, model.events.__getitem__)
+        plan(model.state, Envelope(time=0, **bad), payload, model.events.__getitem__)
     assert facts_of(model.state) == before
 
 

@@ -1,6 +1,6 @@
 """The one door: every event that gets into a log gets in here, whoever wrote it.
 
-draft → guard (lossless; long strings to blobs) → rules (`State.plan`) → seal (hash chain) → one write → acknowledged.
+draft → guard (lossless; long strings to blobs) → rules (`planning`) → seal (hash chain) → one write → acknowledged.
 A refused or failed append leaves the state as it was.
 """
 
@@ -25,7 +25,8 @@ from onward.log.protocol import LogReader, LogWriter, Sync
 from onward.model import snapshot
 from onward.model.canonical import same_json
 from onward.model.event import MAIN, Draft, Event, given, line_of
-from onward.model.state import Lookup, Planned, State
+from onward.model.planning import Lookup, plan
+from onward.model.state import Planned, State
 from onward.model.tree import NONE
 from onward.model.usage import USAGE_TYPES, Totals
 from onward.model.vocabulary import kind_of
@@ -327,7 +328,7 @@ class Log:
             if first is not None:
                 return first, None, b""
         event = event_of(draft, state.next_seq, now, data)
-        planned = state.plan(event, data, lookup)
+        planned = plan(state, event, data, lookup)
         line, digest = line_of(event, raw, self._last)
         force_setattr(event, "hash", digest.decode())
         return event, planned, line

@@ -11,6 +11,7 @@ from onward.errors import Corrupt, NotFound, Refused
 from onward.log.chain import Chain
 from onward.log.lines import check, count_good
 from onward.model.event import decode_envelope
+from onward.model.planning import plan
 from onward.model.shape import check_data
 from onward.model.state import State
 from onward.model.usage import USAGE_TYPES, Totals
@@ -78,7 +79,7 @@ def _plain_facts(state: State, lines: Sequence[bytes], marks: bytes, start: int,
         marks: one byte a line, 1 where it may be streamed text.
 
     Returns:
-        How many lines were applied; the next one needs the whole of `State.plan`, whatever it is.
+        How many lines were applied; the next one needs the whole of `planning.plan`, whatever it is.
     """
     # Bounded, because one line that is more than that makes the others be decoded again.
     stop = min(stop, start + _PLAIN_AT_ONCE)
@@ -100,7 +101,7 @@ def _apply(chain: Chain, state: State, totals: Totals, raw: bytes, offset: int) 
     try:
         data: Any = _json.decode(env.data)
         check_data(env.type, data, raw, seq=env.seq)
-        state.apply(state.plan(env, data, chain.stored))
+        state.apply(plan(state, env, data, chain.stored))
     except msgspec.DecodeError as error:
         raise _corrupt(chain, state, offset, f"the line is no event: {error}") from None
     except (Refused, NotFound) as error:

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, structs
 
 from onward.errors import NotFound, Refused
 from onward.model.event import APPEND, MAIN, Envelope, Event, SurfaceOp, decode_event, encode, envelope_of
+from onward.model.planning import plan
 from onward.model.shape import check_data
 from onward.model.state import State
 from onward.model.surface import step
@@ -67,7 +68,7 @@ class Mender:
         else:
             data = {"reason": reason}
             env = Envelope(seq=seq, type=LOST, time=self._time, data=Raw(encode(data)), fact=True, ignorable=True)
-        self.state.apply(self.state.plan(env, data, self._lookup))
+        self.state.apply(plan(self.state, env, data, self._lookup))
         return env
 
     def take(self, raw: bytes) -> tuple[Envelope, Any, bool]:
@@ -106,7 +107,7 @@ class Mender:
 
     def _plan(self, env: Envelope, data: Any) -> Any:
         try:
-            return self.state.plan(env, data, self._lookup)
+            return plan(self.state, env, data, self._lookup)
         except NotFound as error:
             raise Refused(error.message, seq=env.seq) from error
         except (KeyError, TypeError, AttributeError) as error:

@@ -1,24 +1,22 @@
 """The fold of a log: the tree, the branches, the surface, the brackets, the keys and an index of the facts.
 
-Both the door and the loader use it. `plan` checks an event against the rules and changes nothing; `apply` commits
-what was planned and cannot fail. So what the door accepts opens again, and what it would refuse is corruption.
+`model.planning` checks an event against the rules and changes nothing; `State.apply` commits what was planned and
+cannot fail.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from msgspec import UNSET, Struct
 
-from onward.errors import SEE_NODES, AlreadyExists, NotFound, Refused
-from onward.model import project
+from onward.errors import NotFound
 from onward.model.branches import Branches
-from onward.model.event import MAIN, Envelope, Event
-from onward.model.surface import Op, SurfaceIndex, resolve, step
+from onward.model.event import Envelope, Event
+from onward.model.surface import Op, SurfaceIndex, step
 from onward.model.tree import NONE, Path, Tree
 from onward.model.usage import USAGE_TYPES
 from onward.model.vocabulary import VOCABULARY, Kind
@@ -34,18 +32,8 @@ _BRACKET_CODE = {type_: code for code, type_ in enumerate(BRACKETS)}
 UNINDEXED = frozenset({"assistant/partial"})
 """Facts too many to index; who needs them reads the log from the open step on."""
 
-MAX_KEY = 512
-MAX_BRANCH = 200
-MAX_INPUT = 500
-"""Characters of a queued input's id; the message that consumes it has `input:` and the id as its key."""
-
-_BRANCH_NAME = re.compile(r"[^\x00-\x1f\x7f]+")
-
 HEAVY = 255
 """A node that projects to this many messages or more has its number in `State.heavy`; one byte does for the others."""
-
-Lookup = Callable[[int], Event]
-"""Reads an earlier event of the same log, its data as stored."""
 
 
 class PlainFact(Protocol):
@@ -139,7 +127,7 @@ class State:
     def messages(self, branch: str | None = None) -> int:
         """How many plain messages the context of a branch (None = the active one) has."""
         name = self.branches.active if branch is None else branch
-        return self._tip(name, self.leaf(name)).messages
+        return self.tip(name, self.leaf(name)).messages
 
     def find_key(self, key: str, kind: Kind | None, branch: str) -> int | None:
         """The own event that used a key: of the session for facts, of the branch for nodes."""
@@ -174,132 +162,6 @@ class State:
                 if edge == "start":
                     out[what] = seq
         return out
-
-    # --- planning -----------------------------------------------------------------------------------------------
-
-    def plan(self, env: Envelope | Event, data: Any, lookup: Lookup) -> Planned:
-        """Check an event against every rule; nothing changes.
-
-        Args:
-            env: the event's envelope, with seq and time.
-            data: its data as stored.
-            lookup: reads earlier events; used only when one tool result replaces another.
-
-        Raises:
-            Refused: or a subclass, naming seq and rule.
-        """
-        seq = env.seq
-        if seq != self.next_seq:
-            raise Refused(f"the next seq is {self.next_seq}, not {seq}", seq=seq)
-        row = VOCABULARY.get(env.type)
-        if row is None:
-            if not env.type:
-                raise Refused("an event needs a type", seq=seq)
-            kind = Kind.SESSION_FACT if env.fact else Kind.NODE
-            if env.surface is not UNSET:
-                raise Refused(f"{env.type} is not of the vocabulary and cannot be on the surface", seq=seq)
-        else:
-            kind = row.kind
-            if env.fact:
-                raise Refused(f"`fact` is for an application's own types, not for {env.type}", seq=seq)
-            if env.surface is not UNSET and not row.surface:
-                raise Refused(f"{env.type} cannot be on the surface", seq=seq)
-        if env.sources:
-            self._check_sources(env)
-        if kind is Kind.NODE:
-            planned = self._plan_node(env, data, lookup)
-        else:
-            self._check_fact(env, kind, row is None)
-            self._check_effects(env, data)
-            planned = Planned(env, data, kind, MAIN, NONE, None, 0)
-        if env.key is not UNSET:
-            if not 0 < len(env.key) <= MAX_KEY:
-                raise Refused(f"a key has 1 to {MAX_KEY} characters", seq=seq)
-            if self.find_key(env.key, kind, planned.branch) is not None:
-                raise Refused(f"the key {env.key!r} was used before", seq=seq)
-        return planned
-
-    def _plan_node(self, env: Envelope | Event, data: Any, lookup: Lookup) -> Planned:
-        seq = env.seq
-        if env.about is not UNSET:
-            raise Refused(f"{env.type} is a node; `about` is for facts", seq=seq)
-        branch = MAIN if env.branch is UNSET else env.branch
-        if branch not in self.branches.leaves:
-            raise Refused(f"there is no branch {branch!r}", seq=seq, hint="create it first")
-        if env.parent is UNSET:
-            parent = self.branches.leaves[branch]
-        elif env.parent is None:
-            parent = NONE
-        elif self.tree.has_node(env.parent):
-            parent = env.parent
-        else:
-            raise Refused(f"the parent {env.parent} is not an earlier node", seq=seq)
-        if env.surface is UNSET:
-            return Planned(env, data, Kind.NODE, branch, parent, None, 0)
-        op: Op = None
-        if env.surface != "append":
-            tip = self._tip(branch, parent)
-            op = resolve(env.surface, seq, tip.surface, self.tree.path(parent), self.surfaces.carries, env.sources)
-            if env.type == "tool/result" and isinstance(op, tuple):
-                self._check_result_swap(env, data, tip.surface, op, lookup)
-        return Planned(env, data, Kind.NODE, branch, parent, op, project.count(env.type, data))
-
-    def _check_result_swap(
-        self, env: Envelope | Event, data: Any, surface: list[int], op: tuple[int, int], lookup: Lookup
-    ) -> None:
-        if op[0] != op[1]:
-            return
-        old = lookup(op[0])
-        if old.type != "tool/result":
-            return
-        before = {name: value for name, value in old.data.items() if name != "content"}
-        after = {name: value for name, value in data.items() if name != "content"}
-        if before != after:
-            raise Refused("a tool result that replaces a tool result may change its content only", seq=env.seq)
-
-    def _check_fact(self, env: Envelope | Event, kind: Kind, own_type: bool) -> None:
-        seq = env.seq
-        if env.branch is not UNSET or env.parent is not UNSET:
-            raise Refused(f"{env.type} is a fact; `branch` and `parent` are for nodes", seq=seq)
-        if env.about is not UNSET:
-            if kind is Kind.SESSION_FACT and not own_type:
-                raise Refused(f"{env.type} is a fact of the session; it is about no node", seq=seq)
-            if not self.tree.has_node(env.about):
-                raise Refused(f"{env.about}, which the fact is about, is not an earlier node", seq=seq, hint=SEE_NODES)
-        elif kind is Kind.NODE_FACT and self.tree.last_node != NONE and env.origin is UNSET:
-            # An imported one may precede the first node of its source, while the log has native nodes already.
-            raise Refused(f"{env.type} is a fact of a node; say which with `about`", seq=seq)
-
-    def _check_sources(self, env: Envelope | Event) -> None:
-        for source in env.sources:
-            low, high = (source, source) if isinstance(source, int) else source
-            if not 0 <= low <= high < env.seq:
-                raise Refused(f"the source {source} is not an earlier event", seq=env.seq)
-
-    def _check_effects(self, env: Envelope | Event, data: Any) -> None:
-        seq = env.seq
-        if env.type == "writer/opened":
-            if data["number"] <= self.last_number:
-                raise Refused(f"the writer's number must be greater than {self.last_number}", seq=seq)
-        elif env.type == "input/queued":
-            if not isinstance(data["id"], str) or not 0 < len(data["id"]) <= MAX_INPUT:
-                raise Refused(f"an input's id has 1 to {MAX_INPUT} characters", seq=seq)
-        elif env.type in ("branch/create", "branch/move"):
-            name, node = data["name"], data.get("node")
-            if node is not None and not self.tree.has_node(node):
-                raise Refused(f"{node} is not an earlier node", seq=seq, hint=SEE_NODES)
-            if env.type == "branch/create":
-                check_branch_name(name)
-                if name in self.branches.leaves:
-                    raise AlreadyExists(f"there is a branch {name!r} already", seq=seq)
-            elif name not in self.branches.leaves:
-                raise NotFound(f"there is no branch {name!r}", seq=seq)
-        elif env.type == "branch/delete":
-            name = data["name"]
-            if name not in self.branches.leaves:
-                raise NotFound(f"there is no branch {name!r}", seq=seq)
-            if name in (MAIN, self.branches.active):
-                raise Refused(f"{name!r} is {'main' if name == MAIN else 'the active branch'} and stays", seq=seq)
 
     # --- applying -----------------------------------------------------------------------------------------------
 
@@ -341,7 +203,7 @@ class State:
 
     def _apply_surface(self, planned: Planned) -> None:
         seq, op = planned.env.seq, planned.op
-        tip = self._tip(planned.branch, planned.parent)
+        tip = self.tip(planned.branch, planned.parent)
         self.surfaces.carries.append(1)
         if op is None:
             tip.surface.append(seq)
@@ -376,7 +238,8 @@ class State:
         elif type_ == "writer/opened":
             self.openings.append((seq, data["number"]))
 
-    def _tip(self, branch: str, leaf: int) -> Tip:
+    def tip(self, branch: str, leaf: int) -> Tip:
+        """The surface at a leaf, which becomes that of the branch."""
         tip = self._tips.get(branch)
         if tip is None or tip.leaf != leaf:
             surface, since = self.surfaces.at(self.tree, leaf)
@@ -397,7 +260,7 @@ class State:
     def add_plain_facts(self, facts: Sequence[PlainFact]) -> int:
         """Apply `UNINDEXED` facts that have nothing but data and the node that they are about.
 
-        The loader's short cut for streamed text. It checks what `plan` checks of such facts.
+        The loader's short cut for streamed text. It checks what `planning.plan` checks of such facts.
 
         Returns:
             How many were applied; the first one that was not breaks a rule.
@@ -459,9 +322,3 @@ class State:
 def _node(data: dict[str, Any]) -> int:
     node: int | None = data.get("node")
     return NONE if node is None else node
-
-
-def check_branch_name(name: str) -> None:
-    """Refuse a branch name that is empty, too long, or has control characters."""
-    if not name or len(name) > MAX_BRANCH or not _BRANCH_NAME.fullmatch(name):
-        raise Refused(f"a branch name has 1 to {MAX_BRANCH} characters and no control characters, not {name[:40]!r}")

@@ -10,8 +10,8 @@ from onward.model import recovery as plans
 from onward.model.checkpoint import Bindings, Findings, Saved, validate
 from onward.model.event import Draft, Event
 from onward.model.facts import Reason
+from onward.model.planning import check_branch_name
 from onward.model.recovery import Noted, Plan, Unfinished, is_closer, written
-from onward.model.state import check_branch_name
 from onward.model.tree import NONE
 from onward.model.turns import infer_turns
 from onward.reading import View

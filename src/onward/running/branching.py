@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onward.model.event import Draft, Event
-from onward.model.state import check_branch_name
+from onward.model.planning import check_branch_name
 from onward.model.tree import NONE
 from onward.reading import select
 from onward.running.host import Host
