@@ -29,10 +29,10 @@ from onward.evidence.observation import (
     Unverifiable,
     Whole,
 )
+from onward.evidence.pages import check_pages
 from onward.evidence.scope import Inside, Located, Locator, Outside, Scope, Unusable
 from onward.evidence.status import ORDER, Finding, Report
 from onward.evidence.supersession import Left, supersede
-from onward.evidence.urls import check_url
 
 DIFFS = 200
 """Diffs of one check; making one costs more than everything else about its file."""
@@ -105,14 +105,15 @@ def check(
     _look(plan, trees, cache, progress, shows, threads)
     for number, outside, parts, listing in plan.listings:
         plan.judged[number].append(look_at_listing(trees[outside], parts, listing))
-    for number, url, then in plan.pages:
-        plan.judged[number].append(check_url(url, then))
+    answers, unasked = check_pages(plan.pages)
+    for number, judged in answers.items():
+        plan.judged[number].append(judged)
     moved, cut = _moved(observations, plan, trees[False])
     findings = [
         _finding(number, seen, rest, plan, moved.get(number), scope, shows)
         for number, (seen, rest) in enumerate(zip(observations, left, strict=True))
     ]
-    notes = [cut] if cut else []
+    notes = [note for note in (cut, unasked) if note]
     over = next(numbers) - diffs
     if over > 0:
         notes.append(f"{words.counted(over, 'diff')} beyond the first {diffs:,} were not made")

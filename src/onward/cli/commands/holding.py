@@ -55,7 +55,11 @@ ROWS = 12
 )
 @click.option("--all-branches", is_flag=True, help="Also what was looked at on other branches, each apart.")
 @click.option("--allow-outside", is_flag=True, help="Also look at files outside of the directory.")
-@click.option("--urls", is_flag=True, help="Also ask servers whether pages have changed.")
+@click.option(
+    "--urls",
+    is_flag=True,
+    help="Also ask servers whether pages have changed: the 500 looked at last, for a minute at most.",
+)
 @click.option("--full", is_flag=True, help="For people: every observation, and whole diffs.")
 @point_options
 @common
