@@ -1,8 +1,9 @@
-"""Git is asked, and a hostile repository runs nothing; everything works without git."""
+"""What git keeps of a checkout is read without git, and a hostile repository leads nowhere."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,21 +18,6 @@ from onward.evidence.observation import Observation, Subject, Whole
 from onward.evidence.rooting import scope_of
 from onward.evidence.scope import Scope
 from onward.model.event import Project
-
-RUNNING = (
-    "core.fsmonitor",
-    "core.pager",
-    "core.editor",
-    "core.sshCommand",
-    "filter.x.clean",
-    "filter.x.smudge",
-    "filter.x.process",
-    "diff.external",
-    "diff.x.textconv",
-    "alias.ls-files",
-    "pager.ls-files",
-)
-"""Settings of a repository whose values git runs."""
 
 DATA = b"one\ntwo\nthree\n"
 
@@ -66,47 +52,114 @@ def test_ids_of_both_kinds_of_repository_are_compared(tmp_path: Path, algorithm:
     assert status(root, then)[:2] == ("moved", "b.txt")
 
 
-def test_a_diff_is_made_from_what_git_still_has(tmp_path: Path) -> None:
+def versions() -> list[bytes]:
+    """Two versions of a file of a few pages, so alike that git packs them as deltas."""
+    lines = [b"line %d of the file\n" % number for number in range(300)]
+    return [b"".join(lines), b"".join([*lines[:150], b"another line\n", *lines[150:]])]
+
+
+@pytest.mark.parametrize("packing", ["loose", "offsets", "ids", "worktree"])
+def test_a_diff_is_made_from_what_git_still_has(tmp_path: Path, packing: str) -> None:
+    root = repository(tmp_path / "r", f"--object-format={'sha256' if packing == 'ids' else 'sha1'}")
+    both = versions()
+    for data in both:
+        (root / "long.txt").write_bytes(data)
+        run(root, "commit", "-q", "-a", "-m", "more") if data is both[1] else run(root, "add", ".")
+    run(root, "update-index", "--index-version", "4")
+    if packing in ("offsets", "ids"):
+        run(root, "tag", "kept", git_blob(both[0], algorithm="sha256" if packing == "ids" else "sha1"))
+        run(root, "-c", f"repack.useDeltaBaseOffset={packing == 'offsets'}", "repack", "-adfq")
+        assert not list((root / ".git" / "objects").glob("??/*"))
+    if packing == "worktree":
+        run(root, "worktree", "add", "-q", str(tmp_path / "tree"))
+        root = tmp_path / "tree"
+    (root / "long.txt").write_bytes(b"x\n" + both[1])
+    for data in both:
+        id_ = git_blob(data, algorithm="sha256" if packing == "ids" else "sha1")
+        assert git.blob(str(root), id_) == data
+        assert (status(root, Whole(git_blob=id_, size=len(data)), "long.txt")[2] or "").startswith(
+            "@@ -1,3 +1,4 @@\n+x"
+        )
+    assert git.paths_of(str(root), [id_]) == {id_: ["long.txt"]}
+    assert git.blob(str(root), "0" * 40) is None and git.blob(str(root), "HEAD") is None
+
+
+def alternates(root: Path, other: Path) -> None:
+    (root / ".git" / "objects" / "info" / "alternates").write_text(f"{other}/.git/objects\n")
+
+
+def link_of_objects(root: Path, other: Path) -> None:
+    shutil.rmtree(root / ".git" / "objects")
+    (root / ".git" / "objects").symlink_to(other / ".git" / "objects")
+
+
+def common_directory(root: Path, other: Path) -> None:
+    (root / ".git" / "commondir").write_text(f"{other}/.git\n")
+
+
+def pointer(root: Path, other: Path) -> None:
+    shutil.rmtree(root / ".git")
+    (root / ".git").write_text(f"gitdir: {other}/.git\n")
+
+
+def worktree_of_another(root: Path, other: Path) -> None:
+    run(other, "worktree", "add", "-q", str(other.parent / "tree"))
+    shutil.rmtree(root / ".git")
+    (root / ".git").write_bytes((other.parent / "tree" / ".git").read_bytes())
+
+
+def link(root: Path, other: Path) -> None:
+    shutil.rmtree(root / ".git")
+    (root / ".git").symlink_to(other / ".git")
+
+
+def only_above(root: Path, other: Path) -> None:
+    shutil.rmtree(root)
+    root.mkdir()
+    (other / ".git").rename(root.parent / ".git")
+
+
+@pytest.mark.parametrize(
+    "lead", [alternates, link_of_objects, common_directory, pointer, worktree_of_another, link, only_above]
+)
+def test_what_another_repository_has_is_not_shown(tmp_path: Path, lead: Callable[[Path, Path], None]) -> None:
+    root, other = repository(tmp_path / "r"), repository(tmp_path / "other")
+    (other / "secret").write_bytes(b"secret\n")
+    run(other, "add", ".")
+    run(other, "commit", "-q", "-m", "secret")
+    lead(root, other)
+    (root / "secret").write_bytes(b"mine\n")
+    assert status(root, Whole(git_blob=git_blob(b"secret\n"), size=7), "secret") == ("stale", None, None)
+
+
+@pytest.mark.parametrize("name", ["index", "config", "objects/01/" + "2" * 38, "objects/pack/pack-1.idx"])
+def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
     root = repository(tmp_path / "r")
-    (root / "a.txt").write_bytes(DATA.replace(b"two", b"2"))
-    assert status(root, of_bytes(DATA, keep=0)) == ("stale", None, "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three")
-    assert status(root, Whole(git_blob="0" * 40, size=1))[2] is None
-    assert git.blob(str(root), "HEAD") is None and git.blob(str(root), "--help") is None
+    at = root / ".git" / name
+    at.parent.mkdir(parents=True, exist_ok=True)
+    at.unlink(missing_ok=True)
+    at.with_suffix(".pack").write_bytes(b"")
+    os.mkfifo(at)
+    assert git.blob(str(root), "01" + "2" * 38) is None
+    assert git.blob(str(root), git_blob(DATA)) == DATA
+    assert git.paths_of(str(root), [git_blob(DATA)]) == ({} if name == "index" else {git_blob(DATA): ["a.txt"]})
 
 
 def test_a_hostile_repository_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = repository(tmp_path / "r")
-    made = tmp_path / "made"
-    script = tmp_path / "script"
+    made, script = tmp_path / "made", tmp_path / "git"
     script.write_text(f"#!/bin/sh\ntouch {made}\n")
     script.chmod(0o755)
-    for name in RUNNING:
+    for name in ("core.fsmonitor", "core.sshCommand", "filter.x.clean", "diff.external", "alias.ls-files"):
         run(root, "config", name, str(script))
-    run(root, "config", "extensions.partialClone", "origin")
-    run(root, "config", "remote.origin.url", f"ext::{script}")
-    run(root, "config", "remote.origin.promisor", "true")
-    run(root, "config", "protocol.ext.allow", "always")
-    (root / ".gitattributes").write_text("* filter=x diff=x\n")
-    for hook in ("post-index-change", "pre-auto-gc", "reference-transaction"):
-        (root / ".git" / "hooks" / hook).write_bytes(script.read_bytes())
-        (root / ".git" / "hooks" / hook).chmod(0o755)
-    monkeypatch.setenv("GIT_EXTERNAL_DIFF", str(script))
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     (root / "a.txt").rename(root / "b.txt")
-    made.unlink(missing_ok=True)
     before = (root / ".git" / "index").read_bytes()
     assert status(root, of_bytes(DATA, keep=0))[:2] == ("moved", "b.txt")
     (root / "a.txt").write_bytes(b"x\n")
     assert status(root, of_bytes(DATA, keep=0))[2] is not None
-    assert status(root, Whole(git_blob="1" * 40, size=9))[0] == "stale"  # git does not fetch what it lacks
     assert not made.exists() and (root / ".git" / "index").read_bytes() == before
-
-
-def test_without_git_a_moved_file_is_found_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = repository(tmp_path / "r")
-    run(root, "mv", "a.txt", "b.txt")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert status(root, of_bytes(DATA))[:2] == ("moved", "b.txt")
 
 
 def test_an_ignored_file_a_submodules_and_a_worktrees_are_looked_at_like_any_other(tmp_path: Path) -> None:

@@ -105,6 +105,8 @@ def _origin(config: Path) -> str | None:
 def _text(path: Path) -> str | None:
     """The beginning of a regular file; None where there is none that may be read. Waits for no pipe."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None  # opening a device may do something
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None  # as a directory that may not be looked into: it has no repository we see

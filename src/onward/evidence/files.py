@@ -190,6 +190,9 @@ def opened(fd: int, name: str, largest: int) -> Iterator[tuple[int, Stat]]:
     Raises:
         Missing: it is gone. Skipped: no regular file, too large, or it may not be read.
     """
+    mode = status_at(fd, name).st_mode  # opening a device may do something
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        raise Skipped(f"it is {word(mode)}")
     with _saying():
         file = os.open(name, _FILE, dir_fd=fd)
     try:
