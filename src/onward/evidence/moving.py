@@ -1,4 +1,5 @@
-"""Where files that are gone went: looked for by git's ids, by size and digest, by name and lines; bounded.
+"""Where files that are gone went: looked for by git's ids, by size and digest, by name and lines; bounded. What is not
+found as it was may have been edited too; then a note says where it perhaps is.
 
 An empty file is everywhere and therefore nowhere. A file that was seen at its place before is a copy, no new place.
 """
@@ -9,6 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from onward.evidence import git
 from onward.evidence.files import Missing, Parts, Skipped, Tree, names, status_at
@@ -16,12 +18,16 @@ from onward.evidence.judging import Judged
 from onward.evidence.looking import Task, look
 from onward.evidence.making import git_blob
 from onward.evidence.observation import Lines, Whole
+from onward.evidence.renamed import likely
 
 VISITED = 300_000
 """Names below a root that are looked at."""
 
 SECONDS = 10.0
 """For walking through what is below a root."""
+
+NAMED = 5
+"""Files of which it is said where they perhaps are."""
 
 TRIED = 20
 """Files that are compared with one that is gone."""
@@ -50,7 +56,8 @@ def find(
         use_git: ask git for its ids first.
 
     Returns:
-        By number of the observation: the path now, and what was found there. And why the search was cut short, if so.
+        By number of the observation: the path now, and what was found there. And in a sentence, if there is something
+        to say: why the search was cut short, and where files that were edited too perhaps are.
     """
     wanted = [one for one in lost if _has_content(one.then)]
     found: dict[int, tuple[Parts, Judged]] = {}
@@ -68,7 +75,21 @@ def find(
     candidates, cut = _candidates(tree, left)
     for one in left:
         _try(tree, one, candidates[one.number], seen_before, found)
-    return found, cut
+    said = [cut, *_perhaps(tree, [one for one in left if one.number not in found], seen_before)]
+    return found, "; ".join(part for part in said if part) or None
+
+
+def _perhaps(tree: Tree, lost: Sequence[Lost], seen_before: Callable[[Parts, int], bool]) -> list[str]:
+    """Where files perhaps are that were renamed and edited."""
+    files = islice(_files(tree, sizes=True), VISITED)
+    places, cut = likely(tree, [(one.number, one.parts, one.then) for one in lost], files, seen_before)
+    said: dict[str, None] = {}
+    for one in lost:
+        if one.number in places:
+            at, how_much = places[one.number]
+            said[f"{'/'.join(one.parts)} is perhaps now at {'/'.join(at)} ({how_much})"] = None
+    more = [f"and {len(said) - NAMED:,} more"] if len(said) > NAMED else []
+    return [*list(said)[:NAMED], *more, *([cut] if cut else [])]
 
 
 def _has_content(then: Whole | Lines) -> bool:
