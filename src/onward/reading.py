@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from os import PathLike
@@ -11,19 +10,20 @@ from typing import TYPE_CHECKING
 
 from onward.context.projection import Projection, project_surface, steps_of
 from onward.context.tokens import estimate
-from onward.errors import SEE_NODES, BlobMissing, NotFound
+from onward.errors import NotFound
 from onward.log.door import Log
 from onward.model.event import Event, Header, Origin, given
 from onward.model.messages import Message, Text
 from onward.model.searchable import searchable
-from onward.model.state import BRACKETS, State
+from onward.model.state import State
 from onward.model.surface import fold
-from onward.model.transcript import Entry, text_of, transcript
+from onward.model.transcript import Entry, transcript
 from onward.model.tree import NONE, Path
 from onward.model.turns import Turn, infer_turns
 from onward.model.usage import Ledger, ledger, turns_of
 
 if TYPE_CHECKING:
+    from onward.calls import Calls
     from onward.context.counting import Count
     from onward.context.past import PastRequest
     from onward.context.reported import Reports
@@ -40,12 +40,6 @@ BRACKETED = frozenset({"dsh"})
 
 FIRST_FEW = 4
 """Prompts among which the first that asks something is looked for."""
-
-RECENT = 5_000
-"""Events among which a call is looked for before the whole path is."""
-
-TURN_START = BRACKETS.index("turn/start")
-
 
 Elsewhere = Callable[[Log, int], str | None]
 """Gives the title that other sessions give to a log's events before a seq, or None."""
@@ -155,15 +149,9 @@ class View:
 
     def count_turns(self) -> int:
         """How many turns this path has: its `turn/start` events, else (if its format has none) a person's prompts."""
-        path, state = self.path, self.state
-        starts = 0
-        for low, high in path.ranges:
-            first, last = bisect_left(state.brackets, low), bisect_right(state.brackets, high)
-            starts += state.bracket_codes.count(TURN_START, first, last)
         origin = self.header.origin
-        if starts or (isinstance(origin, Origin) and origin.format in BRACKETED):
-            return starts
-        return sum(bisect_right(state.prompts, high) - bisect_left(state.prompts, low) for low, high in path.ranges)
+        bracketed = isinstance(origin, Origin) and origin.format in BRACKETED
+        return self.state.count_turns(self.path, bracketed=bracketed)
 
     # --- facts --------------------------------------------------------------------------------------------------
 
@@ -316,23 +304,13 @@ class View:
 
         Approvals expire by the store's clock. What results say is not read: `read_result` does that.
         """
-        return self._journal(0)
+        return self._calls().since(0)
 
-    def _journal(self, start: int) -> list[Call]:
-        """The calls of this path's nodes from seq `start` on."""
-        from onward.log.calls import journal_nodes
-        from onward.model.journal import journal
+    def _calls(self) -> Calls:
+        from onward.calls import Calls
 
-        chain = self.log.chain
         with self.log.still():
-            path, stale_before = self.path, self.log.stale_before
-        return journal(
-            journal_nodes(chain, path, start),
-            owner=lambda seq: chain.owner(seq).session,
-            first_own=chain.first_own,
-            stale_before=stale_before,
-            now=self.log.now(),
-        )
+            return Calls(self.log, self.path, self.state.next_seq, self.log.stale_before)
 
     def find_result(self, call: int | str) -> Result:
         """What a call of this path gave back, as it was recorded, whatever has taken its place for the model since.
@@ -346,34 +324,7 @@ class View:
             Refused: the seq is of a message that asks for several calls.
             BlobMissing: the archived result is unavailable.
         """
-        from onward.context.results import Result
-
-        found = self._find_call(call)
-        seq = call if isinstance(call, int) and call in found.late else found.result
-        if seq is None:
-            raise NotFound(f"the call {found.call_id!r} has no result", session=self.id, seq=found.seq)
-        try:
-            event = self.event(seq)
-        except BlobMissing as error:
-            raise BlobMissing(
-                f"the archived result of the call {found.call_id!r} is unavailable: {error.message}",
-                hint="`onward fsck` says what else is lost; a backup of the session's blobs brings it back",
-                session=self.id,
-                seq=seq,
-            ) from error
-        return Result(found.call_id, seq, text_of(event))
-
-    def _find_call(self, call: int | str) -> Call:
-        from onward.model.call import find_call
-
-        if isinstance(call, str):
-            # Mostly it is one of the last; a call that was asked for in there is the same in the whole path.
-            recent = self._journal(max(0, self.state.next_seq - RECENT))
-            if any(one.call_id == call for one in recent):
-                found = find_call(recent, call)
-                if found.advertised is not None:
-                    return found
-        return find_call(self.calls(), call)
+        return self._calls().result(call)
 
     def tool_result_text(self, call: int | str) -> str:
         """The whole text of what a call gave back. See `find_result`."""
@@ -456,42 +407,3 @@ class View:
     def blob(self, sha256: str) -> bytes:
         """The bytes of a blob that this session refers to. Raises BlobMissing."""
         return self.log.chain.blob(sha256)
-
-
-def select(
-    log: Log,
-    *,
-    branch: str | None = None,
-    at: int | None = None,
-    node: int | None = None,
-    elsewhere: Elsewhere | None = None,
-) -> View:
-    """A view of a log.
-
-    Args:
-        branch: whose leaf; None = the active branch at that point.
-        at: the log as it was after this seq; None = as it is.
-        node: the path to this node instead of a branch's leaf.
-        elsewhere: asked for a title where the log has none.
-
-    Raises:
-        NotFound: no such branch, seq or node at that point.
-    """
-    with log.still():
-        return _select(log, branch, at, node, elsewhere)
-
-
-def _select(log: Log, branch: str | None, at: int | None, node: int | None, elsewhere: Elsewhere | None) -> View:
-    state = log.state
-    if at is not None:
-        if not -1 <= at < state.next_seq:
-            last = "the log is empty" if state.next_seq == 0 else f"its last is {state.next_seq - 1}"
-            raise NotFound(f"the log has no event {at}", hint=last, session=log.session)
-        state = state.prefix(at + 1)
-    name = state.branches.active if branch is None else branch
-    leaf = state.leaf(name)
-    if node is not None:
-        if not state.tree.has_node(node):
-            raise NotFound(f"{node} is not a node of the tree", hint=SEE_NODES, session=log.session)
-        leaf = node
-    return View(log, state, name, leaf, elsewhere)

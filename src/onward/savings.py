@@ -10,7 +10,8 @@ from onward.model.event import Event
 from onward.model.prices import PriceTable
 from onward.model.tree import NONE
 from onward.model.usage import Ledger, Totals, usage_of
-from onward.reading import View, select
+from onward.reading import View
+from onward.selecting import select
 
 SUMMARY = "compaction/summary"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -16,71 +16,20 @@ from onward.model.event import APPEND, MAIN, Draft, Event, Source, Surface, Surf
 from onward.model.messages import Message, Model, Text, Usage, spoken
 from onward.model.state import State
 from onward.model.tree import NONE
-from onward.reading import View, select
+from onward.reading import View
 from onward.running.attended import Attended
 from onward.running.branching import Branching
 from onward.running.compactable import Compactable
 from onward.running.durable import Durable
+from onward.selecting import select
 
 if TYPE_CHECKING:
     from onward.evidence.observation import Action, Fingerprint
     from onward.explain.explanation import Explanation
     from onward.holding import Holding
-    from onward.log.catalogue import Row
+    from onward.keeper import Keeper
     from onward.running.hooks import Hooks
     from onward.running.turn import Turn
-    from onward.searching import Found
-
-
-class Keeper(Protocol):
-    """What a session asks of the store that opened it."""
-
-    @property
-    def hooks(self) -> Hooks:
-        """The hooks of all its sessions."""
-        ...
-
-    def fork(
-        self,
-        parent: Session,
-        *,
-        at: int | None,
-        node: int | None,
-        branch: str | None,
-        detach: bool,
-        id: str | None,
-        cwd: str | Path | None,
-    ) -> Session:
-        """Make a fork of a session."""
-        ...
-
-    def open(self, session: str, *, write: bool = True) -> View:
-        """Open another session."""
-        ...
-
-    def sessions(self, *, project: str | None = None) -> list[Row]:
-        """Its sessions."""
-        ...
-
-    def search(self, text: str, *, project: str | None = None) -> list[Found]:
-        """Those that hold some words."""
-        ...
-
-    def steady(self) -> int:
-        """The latest time that its clock has shown, Unix milliseconds."""
-        ...
-
-    def note_turn_end(self, log: Log) -> None:
-        """A turn ended: a good moment to bring the catalogue up to date."""
-        ...
-
-    def title_elsewhere(self, log: Log, end: int) -> str | None:
-        """The title that other sessions give to a log's events before `end`, or None."""
-        ...
-
-    def closing(self, log: Log) -> None:
-        """The session is about to close: the last moment for it."""
-        ...
 
 
 class Session(Attended, Branching, Compactable, Durable):

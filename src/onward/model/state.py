@@ -7,7 +7,7 @@ cannot fail.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -162,6 +162,16 @@ class State:
                 if edge == "start":
                     out[what] = seq
         return out
+
+    def count_turns(self, path: Path, *, bracketed: bool = True) -> int:
+        """How many turns a path has: its `turn/start` events; without any, unless `bracketed`, a person's prompts."""
+        starts = 0
+        for low, high in path.ranges:
+            first, last = bisect_left(self.brackets, low), bisect_right(self.brackets, high)
+            starts += self.bracket_codes.count(_BRACKET_CODE["turn/start"], first, last)
+        if starts or bracketed:
+            return starts
+        return sum(bisect_right(self.prompts, high) - bisect_left(self.prompts, low) for low, high in path.ranges)
 
     # --- applying -----------------------------------------------------------------------------------------------
 

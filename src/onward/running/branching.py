@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from onward.model.event import Draft, Event
 from onward.model.planning import check_branch_name
 from onward.model.tree import NONE
-from onward.reading import select
 from onward.running.host import Host
+from onward.selecting import select
 
 if TYPE_CHECKING:
     from onward.context.summaries.summary import Source, Summary

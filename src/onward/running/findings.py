@@ -28,7 +28,8 @@ from onward.model.state import BRACKETS, State
 from onward.model.tree import NONE
 from onward.model.turns import CUT_OFF_STOPS
 from onward.project import checkout_of, project_of
-from onward.reading import View, select
+from onward.reading import View
+from onward.selecting import select
 
 _START, _END = BRACKETS.index("turn/start"), BRACKETS.index("turn/end")
 
