@@ -263,12 +263,12 @@ def test_a_call_far_back_is_found_like_one_of_the_last(store: Store, monkeypatch
         session.append(user(), assistant("", ("old", "bash")), result("old", "far"), assistant("", ("new", "bash")))
         session.append(*(user(str(number)) for number in range(20)), result("new", "near"), result("stray", "s"))
         for reach in (3, 12, 100):
-            monkeypatch.setattr("onward.reading.RECENT", reach)
+            monkeypatch.setattr("onward.calls.RECENT", reach)
             texts = [session.tool_result_text(named) for named in ("old", "new", "stray")]
             assert texts == ["far", "near", "s"]
         session.append(Draft(type="tool/result", data={**result("old", "late").data, "late": True}))
         for reach in (1, 3, 100):
-            monkeypatch.setattr("onward.reading.RECENT", reach)
+            monkeypatch.setattr("onward.calls.RECENT", reach)
             assert session.tool_result_text("old") == "far"
 
 
