@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from onward.log.door import Clock, Log
 from onward.log.ids import check_id, new_id
 from onward.log.protocol import Sync
 from onward.log.scoped import Scope
-from onward.model.event import FORMAT, Cut, Draft, Header, Project
+from onward.model.event import FORMAT, Cut, Draft, Header, Origin, Project, Spawned
 from onward.model.repair import closers
 from onward.project import project_of
 from onward.reading import View
@@ -35,7 +36,10 @@ def new_header(
     cwd: str | None,
     project: Project | None,
     id: str | None,
-    created: int | None,
+    created: int | None = None,
+    spawned: Spawned | None = None,
+    lineage: dict[str, Any] | None = None,
+    origin: Origin | None = None,
 ) -> Header:
     """The header of a new session.
 
@@ -60,6 +64,9 @@ def new_header(
         tenant=scope.tenant,
         user=scope.user,
         agent=UNSET if agent is None else agent,
+        spawned=UNSET if spawned is None else spawned,
+        lineage=lineage if lineage else UNSET,
+        origin=UNSET if origin is None else origin,
     )
 
 
@@ -105,6 +112,27 @@ def parents(backend: Backend, *, tell: bool) -> set[str]:
         if isinstance(parent, Cut):
             found.add(parent.session)
     return found
+
+
+def purge(backend: Backend, every: Backend, *, tell: bool) -> list[str]:
+    """Erase the sessions in the trash that are nobody's parent, until there is none. Returns their ids.
+
+    Args:
+        backend: the sessions whose trash it is.
+        every, tell: as for `parents`.
+
+    Raises:
+        Refused: as `parents`; what was erased before stays so.
+    """
+    erased: list[str] = []
+    while True:
+        needed = parents(every, tell=tell)
+        gone = [found.id for found in backend.trashed() if found.id not in needed]
+        if not gone:
+            return erased
+        for id_ in gone:
+            backend.erase(id_)
+        erased += gone
 
 
 def fork_log(

@@ -9,17 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-import msgspec
-from msgspec import UNSET
-
 from onward.defaults import default_home, now_ms, user_name
-from onward.errors import NotFound, Refused, Usage
+from onward.errors import NotFound, Usage
+from onward.listing import Listing
 from onward.log.backend import Backend
 from onward.log.catalogue import Catalogue, Row
 from onward.log.ids import check_id
 from onward.log.protocol import Sync
 from onward.log.scoped import Level, Scope, ScopedBackend
-from onward.model.event import Header, Origin, Project, Spawned, given
+from onward.model.event import Origin, Project, Spawned, given
 from onward.project import project_of
 from onward.upkeep import Upkeep
 
@@ -50,7 +48,7 @@ class Store:
     Attributes:
         scope: whose sessions are there.
         upkeep: what keeps the catalogue in step with the logs, of all sessions of the tenant.
-        unreadable: ids of sessions that the last listing could not read; it shows what is known of them, if anything.
+        listing: what can be found of the sessions.
     """
 
     def __init__(
@@ -78,8 +76,6 @@ class Store:
         self.sync = sync
         self.clock = clock
         self._hooks = hooks
-        self._latest = 0
-        self.unreadable: list[str] = []
         if backend is None:
             from onward.log.jsonl_backend import JsonlBackend
 
@@ -92,6 +88,7 @@ class Store:
             self.catalogue = Catalogue(None)
         self.backend: Backend = every if scope == "tenant" else ScopedBackend(every, self.scope)
         self.upkeep = Upkeep(every, self.catalogue, clock)
+        self.listing = Listing(self.backend, self.scope, self.upkeep, clock)
 
     def __enter__(self) -> Self:
         return self
@@ -112,8 +109,12 @@ class Store:
 
     def steady(self) -> int:
         """The time, Unix milliseconds, and never earlier than this store has seen it: expired sessions stay so."""
-        self._latest = max(self._latest, self.clock())
-        return self._latest
+        return self.listing.steady()
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Ids of sessions that the last listing could not read; it shows what is known of them, if anything."""
+        return self.listing.unreadable
 
     @property
     def hooks(self) -> Hooks:
@@ -155,16 +156,20 @@ class Store:
             Refused: a hook of `session-created` had a veto; the session was taken back.
         """
         from onward.log import opening
+        from onward.making import new_header
         from onward.session import Session
 
-        header = self._header(
-            cwd=None if cwd is None else str(cwd), project=project, id=id, agent=agent, created=created
-        )
-        header = msgspec.structs.replace(
-            header,
-            spawned=UNSET if spawned is None else spawned,
-            lineage=lineage if lineage else UNSET,
-            origin=UNSET if origin is None else origin,
+        header = new_header(
+            self.scope,
+            self.agent if agent is None else agent,
+            self.clock(),
+            cwd=None if cwd is None else str(cwd),
+            project=project,
+            id=id,
+            created=created,
+            spawned=spawned,
+            lineage=lineage,
+            origin=origin,
         )
         session = Session(self, opening.create(self.backend, header, clock=self.clock, sync=self.sync))
         if title:
@@ -234,17 +239,20 @@ class Store:
         cwd: str | Path | None = None,
     ) -> Session:
         """See `Session.fork`."""
-        from onward.making import fork_log
+        from onward.making import fork_log, new_header
         from onward.session import Session
 
         whose = parent.header
-        if not self.scope.admits(whose.tenant, whose.user, given(whose.agent)):
+        agent = given(whose.agent)
+        if not self.scope.admits(whose.tenant, whose.user, agent):
             raise NotFound("no such session", session=parent.id)
-        header = self._header(
+        header = new_header(
+            self.scope,
+            self.agent if agent is None else agent,
+            self.clock(),
             cwd=given(whose.cwd) if cwd is None else str(cwd),
             project=whose.project if cwd is None else None,
             id=id,
-            agent=given(whose.agent),
         )
         log = fork_log(
             self.backend,
@@ -259,27 +267,6 @@ class Store:
         )
         return self._announced(Session(self, log))
 
-    def _header(
-        self,
-        *,
-        cwd: str | None,
-        project: Project | None,
-        id: str | None,
-        agent: str | None,
-        created: int | None = None,
-    ) -> Header:
-        from onward.making import new_header
-
-        return new_header(
-            self.scope,
-            self.agent if agent is None else agent,
-            self.clock(),
-            cwd=cwd,
-            project=project,
-            id=id,
-            created=created,
-        )
-
     # --- finding ------------------------------------------------------------------------------------------------
 
     def sessions(
@@ -289,8 +276,9 @@ class Store:
         search: str | None = None,
     ) -> list[Row]:
         """The sessions, newest first. `project` = the name or identity of one; `search` as for `search`."""
-        rows = self._rows(project)
-        return rows if search is None else [found.row for found in self._found(rows, search)]
+        if search is None:
+            return self.listing.rows(project)
+        return [found.row for found in self.listing.search(search, project)]
 
     def search(self, text: str, *, project: str | None = None) -> list[Found]:
         """The sessions in which something was said, newest first, each with where.
@@ -303,21 +291,7 @@ class Store:
         Raises:
             Usage: a pattern that is no regular expression.
         """
-        return self._found(self._rows(project), text)
-
-    def _rows(self, project: str | None) -> list[Row]:
-        from onward.log.catalogue import row_at
-
-        self._catch_up()
-        now, scope = self.steady(), self.scope
-        # What others' sessions say of one's own is theirs, where they are not to be seen.
-        rows = self.catalogue.rows(tenant=self.tenant, project=project, linked=scope.level == "tenant")
-        return [row_at(row, now) for row in rows if scope.admits(row.tenant, row.user, row.agent)]
-
-    def _found(self, rows: list[Row], text: str) -> list[Found]:
-        from onward.searching import search
-
-        return search(self.catalogue.texts, rows, text)
+        return self.listing.search(text, project)
 
     def find(self, text: str, *, cwd: str | Path | None = None) -> str:
         """The id that a person means.
@@ -338,16 +312,7 @@ class Store:
                     hint="`onward sessions --all` lists others",
                 )
             return rows[0].session
-        check_id(text)
-        like = [found.id for found in self.upkeep.backend.sessions() if found.id.startswith(text)]
-        ids = [id_ for id_ in like if self._is_here(id_)]
-        if text in ids:
-            return text
-        if not ids:
-            raise NotFound(f"there is no session {text!r}", hint="`onward sessions --all` lists them")
-        if len(ids) > 1:
-            raise Refused(f"{text!r} is the beginning of {len(ids)} sessions", hint="give more of the id")
-        return ids[0]
+        return self.listing.find(text)
 
     def imported_from(self, format_: str, source: str) -> list[str]:
         """The ids of the sessions that were imported from a file, in no order.
@@ -356,9 +321,7 @@ class Store:
             format_: the name of the file's format.
             source: its real path.
         """
-        self.upkeep.take_in_new()
-        known = self.catalogue.imported_from(self.tenant, format_, source)
-        return [id_ for id_ in known if self._is_here(id_)]
+        return self.listing.imported_from(format_, source)
 
     def imported_as(self, format_: str, id: str) -> str | None:
         """The id of the session that was imported as this one; None when none was.
@@ -367,38 +330,15 @@ class Store:
             format_: the name of the foreign format.
             id: the session's id there. Of several that have it, that whose file is named after it, else the newest.
         """
-        self._catch_up()
-        return self.catalogue.links.imported_as(format_, id, self._is_here)
-
-    def _is_here(self, session: str) -> bool:
-        try:
-            self.backend.locate(session)
-        except NotFound:
-            return False
-        return True
-
-    def _catch_up(self) -> None:
-        self.unreadable = [id_ for id_ in self.upkeep.catch_up() if self._is_here(id_)]
+        return self.listing.imported_as(format_, id)
 
     def row(self, session: Session) -> Row:
         """A session that is open as its row of the listing."""
-        from onward.log.catalogue import row_at, with_links
-        from onward.row import row_of
-
-        self._catch_up()
-        row = row_of(session.log, self.upkeep.backend)
-        if self.scope.level == "tenant":
-            (row,) = with_links([row], self.catalogue.links)
-        return row_at(row, self.steady())
+        return self.listing.row(session.log)
 
     def title_elsewhere(self, log: Log, end: int) -> str | None:
         """The title that other sessions give to a log's events before `end`, or None."""
-        from onward.model.foreign import links
-
-        if self.scope.level != "tenant" or not any(links(link.reader.header) for link in log.chain.links):
-            return None
-        self._catch_up()
-        return self.catalogue.links.titles().of(log.session, end)
+        return self.listing.title_elsewhere(log, end)
 
     def note_turn_end(self, log: Log) -> None:
         """A turn ended: when enough is new, the row and the snapshot are brought up to date."""
@@ -419,47 +359,26 @@ class Store:
         Raises:
             NotLossless: the data is no JSON; nothing was left.
         """
-        from onward.log.inbox import InboxDocument
-        from onward.model.lossless import guard
+        from onward.dropping import drop
 
-        check_id(session)
-        self.backend.locate(session)
-        guard(data)  # for its look: what is kept of it is for the holder to say
-        now = self.clock()
-        document = InboxDocument(type=type_, data=data, about=about, time=now, fact=fact)
-        return self.backend.inbox(session).drop(msgspec.json.encode(document), time=now)
+        return drop(self, session, type_, data, about=about, fact=fact)
 
     def queue(
         self, session: str, content: str | Message, target: Target = "follow-up", *, id: str | None = None
     ) -> str:
         """Let input wait in a session whose lock somebody else may hold. See `Session.queue`."""
-        from onward.running.queue import Queue, in_inbox, is_new, queued_data
+        from onward.dropping import queue
 
-        data = queued_data(content, target, id, self.clock())
-        dropped, _ = in_inbox(self.backend.inbox(session))
-        with self.open(session, write=False) as opened:
-            opened.check_queueing()
-            first = Queue(opened).known(data["id"])
-        if first is None:
-            first = next((each for each in dropped if each.id == data["id"]), None)
-        if is_new(first, data, session):
-            self.drop(session, "input/queued", data)
-        return str(data["id"])
+        return queue(self, session, content, target, id)
 
     def cancel_input(self, session: str, id: str) -> None:
         """Take an input back in a session whose lock somebody else may hold. See `Session.cancel_input`.
 
         A writer that gives it to the model at the same moment may be faster; then it was not taken back.
         """
-        from onward.running.queue import Queue, can_cancel, in_inbox, unknown
+        from onward.dropping import cancel_input
 
-        dropped, cancelled = in_inbox(self.backend.inbox(session))
-        with self.open(session, write=False) as opened:
-            can = can_cancel(Queue(opened), opened.state, id, session)
-        if can is None and all(each.id != id for each in dropped):
-            raise unknown(id, session)
-        if can is not False and id not in cancelled:
-            self.drop(session, "input/cancelled", {"id": id})
+        cancel_input(self, session, id)
 
     def delete(self, session: str) -> Path | None:
         """Move a session to the trash; its forks still resolve there.
@@ -479,24 +398,13 @@ class Store:
 
     def purge(self) -> list[str]:
         """Erase the sessions in the trash that no session, live or trashed, was forked from. Returns their ids."""
-        from onward.making import parents
+        from onward.making import purge
 
-        erased: list[str] = []
-        while True:
-            needed = parents(self.upkeep.backend, tell=self.scope.level == "tenant")
-            gone = [found.id for found in self.backend.trashed() if found.id not in needed]
-            if not gone:
-                if erased:
-                    self.catalogue.tidy()
-                return erased
-            for id_ in gone:
-                self.backend.erase(id_)
-            erased += gone
+        erased = purge(self.backend, self.upkeep.backend, tell=self.scope.level == "tenant")
+        if erased:
+            self.catalogue.tidy()
+        return erased
 
     def reindex(self) -> tuple[int, int]:
         """Rebuild the catalogue from the logs. Returns how many sessions and events it has of those in scope."""
-        rows = self.upkeep.rebuild()
-        self.unreadable = [id_ for id_, row in rows.items() if row is None and self._is_here(id_)]
-        admits = self.scope.admits
-        good = [row for row in rows.values() if row is not None and admits(row.tenant, row.user, row.agent)]
-        return len(good), sum(row.events for row in good)
+        return self.listing.reindex()
