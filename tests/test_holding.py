@@ -139,10 +139,23 @@ def test_the_same_lines_further_down_are_fresh_and_their_place_is_told(tmp_path:
 def test_stale_lines_come_with_the_difference(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("new\n" + TEXT.replace("line 12\n", "line twelve\n"))
     finding = one(tmp_path, TEN)
-    assert finding.now == "lines 10–20 changed" and finding.diff is not None
+    assert finding.now == "changed within lines 10–20" and finding.diff is not None
     rows = finding.diff.splitlines()
     assert rows[0] == "@@ -10,6 +11,6 @@"
     assert [row for row in rows[1:] if row[0] != " "] == ["-line 12", "+line twelve"]
+
+
+def test_what_has_changed_is_said_in_words_that_claim_no_more_than_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TEXT.replace("line 12\n", "line twelve\n").replace("line 30\n", ""))
+    two = Lines((Excerpt("line 11\nline 12"), Excerpt("line 30")))
+    cases = (WHOLE, of_lines(LINES[11:12], 12), of_edit([("x", "line 12\nline 13")]), two, Absent())
+    assert [one(tmp_path, then).now for then in cases[:-1]] == [
+        "changed, now 307 bytes",
+        "line 12 changed",
+        "what was seen is not there as it was",
+        "2 parts that were seen are not there as they were",
+    ]
+    assert one(tmp_path, Absent(), "b.txt").now == "still not there"
 
 
 def test_a_whole_file_whose_text_was_kept_comes_with_the_difference(tmp_path: Path) -> None:
@@ -351,6 +364,8 @@ def test_a_listing_tells_which_names_are_new_and_which_are_gone(tmp_path: Path) 
     then = Listing(("a", "b", "sub/"), complete=True)
     assert one(tmp_path, then, ".").status == "fresh"
     assert one(tmp_path, Listing(("a", "sub/c"), deep=True), ".").status == "fresh"
+    for nothing in (Listing((), deep=True, pattern="*.md"), Listing(())):
+        assert one(tmp_path, nothing, ".").status == "unverifiable", "new names were not looked for"
     (tmp_path / "b").unlink()
     (tmp_path / "d").write_text("")
     assert (one(tmp_path, then, ".").status, one(tmp_path, then, ".").now) == ("stale", "b gone, d new")

@@ -95,6 +95,12 @@ def test_a_notice_is_short_however_much_has_changed() -> None:
     assert CONCLUSIONS < SOURCES
 
 
+def test_a_notice_says_once_that_a_source_is_gone() -> None:
+    seen = Observation(3, Subject("file", "a.py"), "looked", "Read", Whole())
+    text = notice(changed([Finding(seen, "missing", "not there")], lambda seen: seen.subject.address), [])
+    assert text is not None and "\n- a.py: missing (seen in #3)\n" in text
+
+
 def test_what_nobody_can_tell_is_no_news() -> None:
     seen = Observation(0, Subject("command", "make"), "looked", "Bash", Whole())
     assert notice(changed([Finding(seen, "unverifiable", "not looked at")], lambda one: "make"), []) is None

@@ -70,6 +70,14 @@ def test_of_a_file_that_was_renamed_and_edited_it_is_said_where_it_perhaps_is(ca
     assert report.notes == (() if case.note is None else (case.note,))
 
 
+def test_of_several_looks_at_a_file_the_one_that_knows_most_says_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "b.py").write_text(text(EDITED))
+    parts = (of_lines(LINES[:9], 1), of_bytes("\n".join(LINES).encode()), of_lines(LINES[28:], 29))
+    seen = [Observation(at, Subject("file", "a.py"), "looked", "read", then) for at, then in enumerate(parts)]
+    with_all = "a.py is perhaps now at b.py (34 of 40 lines are there)"
+    assert check(seen, Scope(*[str(tmp_path)] * 3)).notes == (with_all,)
+
+
 @pytest.mark.parametrize(("bound", "most"), [("BYTES", 100), ("SECONDS", -1.0)])
 def test_where_not_all_was_compared_nothing_is_guessed(
     bound: str, most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -82,6 +82,7 @@ def by_text(then: Knows, data: bytes, text: Text, shows: Callable[[], bool]) -> 
 
 def _whole(then: Whole, data: bytes, text: Text, shows: Callable[[], bool]) -> Judged:
     now = words.counted(len(data), "byte")
+    changed = f"changed, now {now}"
     exact = then.sha256 is not None or then.git_blob is not None
     if then.sha256 is None and then.git_blob is not None:
         if git_blob(data, algorithm="sha1" if len(then.git_blob) == 40 else "sha256") == then.git_blob:
@@ -90,13 +91,13 @@ def _whole(then: Whole, data: bytes, text: Text, shows: Callable[[], bool]) -> J
         return same(len(data))
     if then.sha256 is None and then.git_blob is None and then.text is None:
         if then.size is not None and then.size != len(data):
-            return Judged("stale", now, "its size is another")
+            return Judged("stale", changed, _sizes(then.size, len(data)))
         return Judged("unverifiable", now, "only that it was there is known")
     if then.text is None:
-        return Judged("stale", now, "" if then.size is None else _sizes(then.size, len(data)))
+        return Judged("stale", changed, "" if then.size is None else _sizes(then.size, len(data)))
     if exact and unified(then.text) == text.text:
-        return Judged("stale", now, "only line ends or the byte order mark differ")
-    return Judged("stale", now, diff=diff(unified(then.text), text.text) if shows() else None)
+        return Judged("stale", changed, "only line ends or the byte order mark differ")
+    return Judged("stale", changed, diff=diff(unified(then.text), text.text) if shows() else None)
 
 
 def _sizes(then: int, now: int) -> str:
@@ -112,9 +113,11 @@ def _lines(then: Lines, text: Text, shows: Callable[[], bool]) -> Judged:
         return _there(found, len(then.excerpts))
     changed = [excerpt for excerpt, one in zip(then.excerpts, found, strict=False) if not one.holds]
     places = [place for excerpt in changed if (place := words.span(excerpt)) is not None]
-    said = [f"{words.ranges(places)} changed"] if places else []
+    said = [_changed_in(places)] if places else []
     if len(changed) > len(places):
-        said.append(f"{words.counted(len(changed) - len(places), 'part')} of it not there any more")
+        pieces = len(changed) - len(places)
+        several = f"{pieces:,} parts that were seen are not there as they were"
+        said.append(several if pieces > 1 else "what was seen is not there as it was")
     said += [one.why for one in broken if one.why and one.why != "changed"]
     shown = None
     if words.whole_in_lines(then) and len(then.excerpts) == 1 and not then.excerpts[0].cut:
@@ -123,6 +126,12 @@ def _lines(then: Lines, text: Text, shows: Callable[[], bool]) -> Judged:
         parts = [part for excerpt in changed[:20] if (part := diff_of(excerpt, text))]
         shown = "\n".join(parts) or None
     return Judged("stale", ", ".join(said) or "changed", diff=shown)
+
+
+def _changed_in(places: list[tuple[int, int]]) -> str:
+    """`line 3 changed`; of several lines it is not said that each of them did: `changed within lines 1–20`."""
+    where = words.ranges(places)
+    return f"{where} changed" if where.startswith("line ") else f"changed within {where}"
 
 
 def _there(found: list[Compared], parts: int) -> Judged:
@@ -138,7 +147,7 @@ def _there(found: list[Compared], parts: int) -> Judged:
 
 def gone(then: Fingerprint | Match) -> Judged:
     """There is nothing at the path."""
-    return Judged("fresh", "not there") if isinstance(then, Absent) else Judged("missing", "not there")
+    return Judged("fresh", "still not there") if isinstance(then, Absent) else Judged("missing", "not there")
 
 
 def other(then: Fingerprint | Match, what: str) -> Judged:

@@ -17,6 +17,9 @@ SHOWN = 10
 """Names that are named."""
 
 
+NOTHING = Judged("unverifiable", "not looked at", "nothing was found then; it is not searched again")
+
+
 def look_at_listing(tree: Tree, folder: Parts, then: Listing) -> Judged:
     """What became of a listing. New names below directories are not looked for."""
     try:
@@ -29,6 +32,8 @@ def look_at_listing(tree: Tree, folder: Parts, then: Listing) -> Judged:
         return Judged("missing", "not there")
     except Skipped as why:
         return Judged("unverifiable", "not looked at", str(why))
+    if not then.names and not then.complete:
+        return NOTHING
     return judge(then, now - {name.removeprefix("./").rstrip("/") for name in others})
 
 
@@ -66,6 +71,8 @@ def _deep(tree: Tree, folder: Parts, then: Listing) -> Judged:
         by_folder.setdefault(parts[:-1], []).append(parts[-1] + mark)
     with tree.directory(folder):
         pass  # Missing: all of it is
+    if not then.names:
+        return NOTHING
     for below, inner in by_folder.items():
         try:
             with tree.directory((*folder, *below)) as fd:

@@ -80,16 +80,16 @@ def find(
 
 
 def _perhaps(tree: Tree, lost: Sequence[Lost], seen_before: Callable[[Parts, int], bool]) -> list[str]:
-    """Where files perhaps are that were renamed and edited."""
+    """Where files perhaps are that were renamed and edited, once each, by the look that knows most of it."""
     files = islice(_files(tree, sizes=True), VISITED)
     places, cut = likely(tree, [(one.number, one.parts, one.then) for one in lost], files, seen_before)
-    said: dict[str, None] = {}
-    for one in lost:
-        if one.number in places:
-            at, how_much = places[one.number]
-            said[f"{'/'.join(one.parts)} is perhaps now at {'/'.join(at)} ({how_much})"] = None
+    said: dict[tuple[Parts, Parts], str] = {}
+    for one in sorted((one for one in lost if one.number in places), key=lambda one: places[one.number].lines):
+        found = places[one.number]
+        said[one.parts, found.parts] = f"{'/'.join(one.parts)} is perhaps now at {'/'.join(found.parts)} ({found})"
+    most_first = list(said.values())[::-1]
     more = [f"and {len(said) - NAMED:,} more"] if len(said) > NAMED else []
-    return [*list(said)[:NAMED], *more, *([cut] if cut else [])]
+    return [*most_first[:NAMED], *more, *([cut] if cut else [])]
 
 
 def _has_content(then: Whole | Lines) -> bool:

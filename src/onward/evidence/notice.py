@@ -43,6 +43,11 @@ class Changed:
     seqs: tuple[int, ...]
     diff: str | None = None
 
+    def __str__(self) -> str:
+        """The source and what became of it, on one line: `src/a.py: stale: changed within lines 1–20, +2 −1 lines`."""
+        what = "" if self.status == "missing" and self.what == "not there" else f": {self.what}"
+        return f"{one_line(self.path, WIDTH)}: {self.status}{what}"
+
 
 def changed(findings: Sequence[Finding], path: Callable[[Observation], str]) -> list[Changed]:
     """The sources that are not as they were, once each, those looked at last first."""
@@ -77,10 +82,7 @@ def notice(sources: Sequence[Changed], conclusions: Sequence[Conclusion]) -> str
     if not sources:
         return None
     lines = ["Since they were looked at in this session, these sources have changed:"]
-    lines += [
-        f"- {one_line(one.path, WIDTH)}: {one.status}: {one.what} (seen in {_seqs(one.seqs)})"
-        for one in sources[:SOURCES]
-    ]
+    lines += [f"- {one} (seen in {_seqs(one.seqs)})" for one in sources[:SOURCES]]
     if len(sources) > SOURCES:
         lines.append(f"- and {len(sources) - SOURCES:,} more")
     lines.append("What you know of them is out of date: read them again before you rely on it.")

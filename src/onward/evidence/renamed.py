@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from onward.evidence.files import Missing, Parts, Skipped, Tree, read
@@ -39,12 +40,25 @@ CUT = "whether what is gone was renamed and edited cannot be told: there is too 
 _Pair = tuple[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """A file that has most of the lines that were seen of one that is gone: how many of how many."""
+
+    parts: Parts
+    there: int
+    lines: int
+
+    def __str__(self) -> str:
+        """How much of it is there: `34 of 40 lines are there`."""
+        return f"{self.there:,} of {counted(self.lines, 'line')} are there"
+
+
 def likely(
     tree: Tree,
     gone: Sequence[tuple[int, Parts, Whole | Lines]],
     files: Iterator[tuple[Parts, int]],
     seen_before: Callable[[Parts, int], bool],
-) -> tuple[dict[int, tuple[Parts, str]], str | None]:
+) -> tuple[dict[int, Likely], str | None]:
     """Where files may be that are not found anywhere as they were.
 
     Args:
@@ -53,8 +67,8 @@ def likely(
         seen_before: whether a path was seen, with something at it, no later than an observation of this number.
 
     Returns:
-        By number of the observation: the path, and how much of it is there: `34 of 40 lines are there`. And a sentence
-        if there was too much to compare: then nothing is told, as another file may come as near.
+        By number of the observation. And a sentence if there was too much to compare: then nothing is told, as another
+        file may come as near.
     """
     wanted, totals = _wanted(gone)
     if not wanted:
@@ -77,7 +91,7 @@ def likely(
         there, parts = found[0] if found else (0, ())
         second = found[1][0] if len(found) > 1 else 0
         if there >= MOST * totals[number] and second < NEAR * there and not seen_before(parts, number):
-            out[number] = parts, f"{there:,} of {counted(totals[number], 'line')} are there"
+            out[number] = Likely(parts, there, totals[number])
     return out, None
 
 

@@ -68,6 +68,11 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def _some(number: int, noun: str, plural: str = "") -> str:
+    """As `counted`, and `no names` where there are none."""
+    return counted(number, noun, plural) if number else f"no {plural or noun + 's'}"
+
+
 def span(excerpt: Excerpt) -> tuple[int, int] | None:
     """The numbers of an excerpt's first and last line, where they are known."""
     if excerpt.first is None:
@@ -102,9 +107,10 @@ def _covered(then: Fingerprint) -> str:
             for_what = "" if pattern is None else f" of {_clip(pattern)}"
             files = len({match.path for match in matches})
             where = f" in {counted(files, 'file')}" if files else ""
-            return f"{counted(len(matches), 'match', 'matches')}{for_what}{where}"
+            return f"{_some(len(matches), 'match', 'matches')}{for_what}{where}"
         case Listing(names=names, pattern=pattern):
-            return counted(len(names), "name") + ("" if pattern is None else f" that match {_clip(pattern)}")
+            fit = "matches" if len(names) == 1 else "match"
+            return _some(len(names), "name") + ("" if pattern is None else f" that {fit} {_clip(pattern)}")
         case Response():
             return "what the server answered"
         case Unverifiable():

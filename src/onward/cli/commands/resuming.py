@@ -171,7 +171,7 @@ def _print(answer: Recovery, briefing: Briefing, *, only_would: bool) -> None:
     if briefing.stale:
         output.say("changed since it was looked at (`onward status` shows how):", "yellow")
         for one in briefing.stale[:STALE]:
-            output.say(f"  {one.path}: {one.status}: {one.what}")
+            output.say(f"  {one}")
         if len(briefing.stale) > STALE:
             output.say(f"  and {len(briefing.stale) - STALE:,} more")
     for name, reasons in answer.left:
