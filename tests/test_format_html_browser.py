@@ -153,6 +153,25 @@ def test_what_a_program_says_in_a_persons_place_looks_unlike_a_prompt_and_is_fol
     assert not [found for found in classes(seen, "article") if "aside" in found]
 
 
+def test_a_folded_call_says_whether_what_it_looked_at_still_holds(session: Session, tmp_path: Path):
+    said = message("assistant", "")
+    said["blocks"] += [{"type": "tool_call", "call_id": "c1", "name": "read", "arguments": {"path": "a.py"}}]
+    called = Draft(type="assistant/message", data={"message": said}, surface=APPEND)
+    *_, found, reply, rest = session.append(user("x"), called, result("c1", "1"), assistant("It is 1."), assistant("?"))
+    file = tmp_path / "page.html"
+    file.write_bytes(to_html(session, {found.seq: "missing", reply.seq: "missing", rest.seq: "lead"}).data)
+    page, console = opened(file, tmp_path / "profile")
+    assert console == []
+    badges = [attrs for tag, attrs in page.tags if tag == "span" and "badge" in (attrs.get("class") or "")]
+    assert [(one["class"], str(one["title"]).split(" (")[0]) for one in badges] == [
+        ("badge bad", "What was looked at here is not there any more"),
+        ("badge bad", "What this rests on is not there any more"),
+        ("badge", "It rests on nothing that was looked at: a lead, not a basis"),
+    ]
+    assert "source missing" in page.text and "sources missing" in page.text
+    assert "looked at1\u00a0missing" in page.text and "concluded1\u00a0missing, 1\u00a0lead" in page.text
+
+
 def test_a_session_without_a_title_bears_its_first_prompt(session: Session, tmp_path: Path):
     session.append(user("## Mend **the** gate"), assistant("done"))
     page, _ = shown(session, tmp_path)

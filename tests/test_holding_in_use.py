@@ -177,11 +177,12 @@ def test_badges_are_there_only_with_check(home: Path, root: Path) -> None:
         session_of(store, root).close()
     change(root)
     plain, checked = onward(home, "show", "s").out, onward(home, "show", "s", "--check").out
-    assert "(stale)" not in plain and checked.count("(stale)") == 1 and checked.count("(fresh)") == 1
+    assert "stale" not in plain and checked.count("(sources stale)") == 1 and checked.count("(sources fresh)") == 1
     entries = document(home, "show", "s", "--check")["entries"]
     assert [row["holds"] for row in entries if row["role"] == "assistant"] == ["stale", "fresh"]
     assert all("holds" not in row for row in document(home, "show", "s")["entries"])
-    assert "(stale)" in onward(home, "tree", "s", "--check").out and "(stale)" not in onward(home, "tree", "s").out
+    assert "(sources stale)" in onward(home, "tree", "s", "--check").out
+    assert "stale" not in onward(home, "tree", "s").out
     nodes = document(home, "tree", "s", "--check")["nodes"]
     assert [node["holds"] for node in nodes if node["type"] == "assistant/message"] == ["stale", "fresh"]
 

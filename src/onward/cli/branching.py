@@ -112,11 +112,13 @@ def twigs(
 
 
 def _twig(node: Node, names: Mapping[int, Sequence[str]]) -> Twig:
+    from onward.evidence.words import standing
+
     parts = [f"#{node.seq}", node.role or node.type]
     if node.label:
         parts.append(f"[{node.label}]")
     if node.holds:
-        parts.append(f"({node.holds})")
+        parts.append(f"({standing(node.holds, node.type)})")
     parts.append(node.preview)
     if node.seq in names:
         parts.append("← " + ", ".join(names[node.seq]))

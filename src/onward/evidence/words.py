@@ -32,6 +32,11 @@ def not_covered(observation: Observation) -> str:
     return observation.not_covered or _not_covered(observation.then)
 
 
+def standing(status: str, type_: str) -> str:
+    """What people are told beside an event: `source missing` at a result, `sources stale` at a reply, `lead`."""
+    return status if status == "lead" else f"{'source' if type_.startswith('tool/') else 'sources'} {status}"
+
+
 def fingerprint(then: Fingerprint) -> str:
     """What was known, short: digest and size, or which lines, or how many matches."""
     match then:

@@ -73,13 +73,16 @@ def show(
             output.document({"session": view.id, "branch": view.branch, "entries": rows})
             return
         labels = view.labels()
+    from onward.evidence.words import standing
+
     for entry in entries:
         if entry.state == "log-only" and not full:
             continue
         marks = [f"#{entry.seq}", entry.role or entry.type, entry.tool, output.when(entry.time)]
         marks.append({"replaced": "(the model no longer sees this)", "log-only": "(only in the log)"}.get(entry.state))
         marks.append(f"[{labels[entry.seq]}]" if entry.seq in labels else None)
-        marks.append(f"({held[entry.seq]})" if entry.seq in held else None)
+        status = held.get(entry.seq)
+        marks.append(status and f"({standing(status, entry.type)})")
         output.say("  ".join(mark for mark in marks if mark), ROLE_STYLES.get(entry.role or "", "dim"))
         output.say(_indented(entry.text, None if full else 40), "dim" if entry.state != "current" else "")
 

@@ -2,6 +2,14 @@
 
 const holds = new Map(data.holds || []); // as it was when the page was made
 const FELL = new Set(["stale", "missing", "moved"]);
+const STANDING = {
+  fresh: "is still so",
+  stale: "has changed since",
+  missing: "is not there any more",
+  moved: "is at another place now",
+  superseded: "was looked at or changed again later",
+  unverifiable: "cannot be told to be still so",
+};
 const NAMES = { user: "User", assistant: "Assistant", system: "System", tool: "Tool result" };
 const BATCH = 200; // parts of one entry, and entries of one group, that are built before somebody asks for more
 let unfolded = false;
@@ -84,7 +92,7 @@ function heading(item, name) {
   if (node.model) head.append(el("span", "model", visible(node.model)));
   if (labels.has(node.seq)) head.append(el("span", "label", oneLine(labels.get(node.seq), 80)));
   if (node.interrupted) head.append(el("span", "badge", "interrupted"));
-  if (holds.has(node.seq)) head.append(el("span", `badge ${FELL.has(holds.get(node.seq)) ? "bad" : ""}`, visible(holds.get(node.seq))));
+  if (holds.has(node.seq)) head.append(standing(node));
   if (node.is_error) head.append(el("span", "badge bad", "error"));
   if (state === "replaced") head.append(el("span", "badge", "no longer seen by the model"));
   if (state === "log-only") head.append(el("span", "badge", "never seen by the model"));
@@ -96,6 +104,21 @@ function heading(item, name) {
   head.append(end);
   for (const note of notes.get(node.seq) || []) head.append(el("p", "note", visible(note)));
   return head;
+}
+
+/** Whether something was looked at in a node; else its standing is of what was concluded. */
+function isSource(node) {
+  return node.type.startsWith("tool/");
+}
+
+/** Whether what was looked at in a node, or what its conclusion rests on, still held when the page was made. */
+function standing(node) {
+  const status = holds.get(node.seq);
+  const source = isSource(node);
+  const badge = el("span", FELL.has(status) ? "badge bad" : "badge", status === "lead" ? status : `${source ? "source" : "sources"} ${visible(status)}`);
+  const what = source ? "What was looked at here" : "What this rests on";
+  badge.title = status === "lead" ? "It rests on nothing that was looked at: a lead, not a basis" : `${what} ${STANDING[status] || ""} (when the page was made)`;
+  return badge;
 }
 
 function usageText(usage) {
@@ -175,6 +198,7 @@ function callElement(call, part) {
     const outcome = part.approvals[part.approvals.length - 1].data.outcome;
     summary.push(el("span", outcome === "rejected" ? "badge bad" : "badge", visible(`approval ${outcome}`)));
   }
+  if (result && holds.has(result.seq)) summary.push(standing(result));
   if (bad) summary.push(el("span", "badge bad", "error"));
   if (!result) summary.push(el("span", "badge", "no result"));
   else if (result.how) summary.push(el("span", "badge", result.how));

@@ -87,11 +87,24 @@ function sideAbout() {
   if (totals.cache_read) add("from cache", number(totals.cache_read));
   add("requests", number(totals.requests));
   if (totals.cost !== null) add("cost", money(totals.cost));
+  if (data.holds) {
+    const nodes = data.nodes.filter((node) => holds.has(node.seq));
+    add("looked at", standings(nodes.filter((node) => node.type === "tool/result")));
+    add("concluded", standings(nodes.filter((node) => !isSource(node))));
+  }
   for (const model of models) {
     const used = `${number(model.input + model.cache_read + model.cache_write)} in, ${number(model.output)} out`;
     add(visible(model.name || "model unknown"), used + (model.cost === null ? "" : `, ${money(model.cost)}`));
   }
   section(byId.about, "Session", list);
+}
+
+/** How many nodes stand how, when the page was made: those first that do not hold. */
+function standings(nodes) {
+  const rank = [...FELL, "unverifiable", "superseded", "lead", "fresh"];
+  const counts = rank.map((status) => [nodes.filter((node) => holds.get(node.seq) === status).length, status]);
+  const said = ([count, status]) => (status === "lead" ? counted(count, status) : `${number(count)} ${status}`);
+  return counts.filter(([count]) => count).map((one) => said(one).replace(" ", "\u00a0")).join(", ") || "nothing";
 }
 
 function sideBranches() {
