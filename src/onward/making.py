@@ -21,7 +21,7 @@ from onward.log.protocol import Sync
 from onward.log.scoped import Scope
 from onward.model.event import FORMAT, Cut, Draft, Header, Origin, Project, Spawned
 from onward.model.repair import closers
-from onward.project import project_of
+from onward.project import of_windows, project_of
 from onward.reading import View
 from onward.running.attended import Attended
 from onward.running.hooks import Hooks, Moment
@@ -53,7 +53,7 @@ def new_header(
     """
     if not scope.admits(scope.tenant, scope.user, agent):
         raise Refused(f"a session of the agent {agent!r} would not be in the scope of {scope.agent!r}")
-    if cwd is not None:
+    if cwd is not None and not of_windows(cwd):
         cwd = str(Path(cwd).absolute())
     return Header(
         format=FORMAT,

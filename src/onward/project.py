@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from onward.model.event import Project
 
 LARGEST = 1 << 20
 """Bytes of a file of git's that are read; whoever made the repository chose how many it has."""
 
+_DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 _SCP = re.compile(r"^(?:[^@/]+@)?([^:/]+):(?!//)(.+)$")
 _URL = re.compile(r"^[a-z][a-z0-9+.-]*://(?:[^@/]*@)?([^/]+?)(?::\d+)?/(.+)$", re.IGNORECASE)
 
@@ -28,6 +29,8 @@ def project_of(cwd: str | None) -> Project:
     """
     if cwd is None:
         return Project("default")
+    if of_windows(cwd):
+        return Project(PureWindowsPath(cwd).name or cwd, cwd)  # nothing here is it
     git = _common_git_dir(Path(cwd))
     if git is None:
         return Project(Path(cwd).name or "root", cwd)
@@ -37,6 +40,11 @@ def project_of(cwd: str | None) -> Project:
         return Project(identity.rsplit("/", 1)[-1], identity)
     root = git.parent if git.name == ".git" else git
     return Project(root.name or "root", str(git))
+
+
+def of_windows(path: str) -> bool:
+    """Whether a path is an absolute one of Windows; taken as it is, it would be a relative one here."""
+    return _DRIVE.match(path) is not None
 
 
 def normalise_url(url: str) -> str:

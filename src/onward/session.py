@@ -312,7 +312,7 @@ class Session(Attended, Branching, Compactable, Durable):
 
         source = Subject.parse(subject, cwd)
         if then is None:
-            then = fingerprint_now(source, scope_of(given(self.header.cwd), self.header.project).scope)
+            then = fingerprint_now(source, scope_of(given(self.header.cwd), self.header.project, live=True).scope)
         seen = Observation(self.next_seq, source, action, method, then, covered, not_covered, call=call)
         return self._one("observation", fact_of(seen), None, {"about": self.leaf if about is None else about})
 

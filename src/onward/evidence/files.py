@@ -27,6 +27,10 @@ ENTRIES = 100_000
 
 OUT = "a link leads out of the root"
 
+GONE = "the root itself was taken away or replaced while files were looked at"
+
+MADE_UP = "the kernel makes up what is in it, and reading may do something"
+
 _CHUNK = 1 << 20
 _DIR = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0)
@@ -68,9 +72,14 @@ class Tree:
     """
 
     def __init__(self, root: str) -> None:
-        """Nothing is opened yet."""
+        """Nothing is opened yet. A directory that takes the root's place later is not looked into."""
         self.root = os.path.realpath(root)
-        self._root_parts = tuple(part for part in self.root.split("/") if part)
+        self._root_parts = _names(self.root)
+        try:
+            found = os.stat(self.root)
+            self._is: tuple[int, int] | None = (found.st_dev, found.st_ino)
+        except (OSError, ValueError):
+            self._is = None
 
     @contextmanager
     def directory(self, parts: Parts) -> Iterator[int]:
@@ -93,8 +102,7 @@ class Tree:
         done: list[str] = []
         left = list(reversed(parts))
         links = 0
-        with _saying():
-            fds = [os.open(self.root, _DIR)]
+        fds = [self._open_root()]
         try:
             while left:
                 name = left.pop()
@@ -131,15 +139,14 @@ class Tree:
 
     def _below(self, target: str) -> Parts:
         """An absolute link's target, from the root on. Raises Skipped where it is elsewhere."""
-        parts = tuple(part for part in os.path.normpath(target).split("/") if part)
+        parts = _names(target)
         if parts[: len(self._root_parts)] != self._root_parts:
             raise Skipped(OUT)
         return parts[len(self._root_parts) :]
 
     def _open(self, parts: Parts) -> int:
         """Open a directory name by name, no link followed; a link on the way is as if it were no directory."""
-        with _saying():
-            fd = os.open(self.root, _DIR)
+        fd = self._open_root()
         try:
             for name in parts:
                 with _saying():
@@ -150,6 +157,23 @@ class Tree:
             os.close(fd)
             raise
         return fd
+
+    def _open_root(self) -> int:
+        try:
+            fd = os.open(self.root, _DIR)
+        except OSError as error:
+            why = _said(error)
+            raise Skipped(GONE) if isinstance(why, Missing) else why from None
+        found = os.fstat(fd)
+        if (found.st_dev, found.st_ino) != self._is:
+            os.close(fd)
+            raise Skipped(GONE)
+        return fd
+
+
+def _names(path: str) -> Parts:
+    """The names in an absolute path. `..` stays: what it leads to is known only where links are followed."""
+    return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
 def status_at(fd: int, name: str) -> os.stat_result:
@@ -199,6 +223,8 @@ def opened(fd: int, name: str, largest: int) -> Iterator[tuple[int, Stat]]:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
             raise Skipped(f"it is {word(found.st_mode)}")
+        if found.st_blocks == 0 and os.fstatvfs(file).f_blocks == 0:
+            raise Skipped(MADE_UP)
         if found.st_size > largest:
             raise Skipped(f"it has {found.st_size:,} bytes; at most {largest:,} are read")
         yield file, stat_of(found)
@@ -211,7 +237,7 @@ def read(fd: int, name: str, largest: int = LARGEST_TEXT) -> tuple[bytes, Stat, 
     with opened(fd, name, largest) as (file, before), _saying():
         parts: list[bytes] = []
         size = 0
-        while part := os.read(file, min(_CHUNK, max(before.size - size, 0) + 1)):
+        while part := os.read(file, min(_CHUNK, before.size - size + 1) if size <= before.size else _CHUNK):
             parts.append(part)
             size += len(part)
             if size > largest:
@@ -271,4 +297,6 @@ def _said(error: OSError) -> Exception:
         return Skipped("its links lead in a circle, or it became one while it was looked at")
     if error.errno == errno.ENXIO:
         return Skipped("it is a named pipe, a socket or a device")
+    if error.errno == errno.EINVAL:  # a link was none any more when it was read
+        return Skipped("it changed while it was looked at")
     return Skipped(f"it cannot be looked at: {error.strerror or error}")

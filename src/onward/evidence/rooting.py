@@ -23,31 +23,42 @@ class Rooted:
     note: str | None = None
 
 
-def scope_of(cwd: str | None, project: Project | None = None, root: str | os.PathLike[str] | None = None) -> Rooted:
+def scope_of(
+    cwd: str | None,
+    project: Project | None = None,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    live: bool = False,
+) -> Rooted:
     """Where a session's observations hold.
 
     Args:
         cwd: the session's working directory as recorded, absolute.
         project: its project as recorded; says whether what lies at `cwd` today is another one.
         root: the directory that stands for it now: the top of a checkout, or what corresponds to `cwd`.
+        live: the session is at work there at this moment, so that `cwd` is its own whatever it is.
 
     Raises:
         NotFound: the directory, or `root`, is not there, or none was recorded.
-        Refused: another project lies at `cwd` today.
+        Refused: another project lies at `cwd` today, or `cwd` is `/`, which is a directory of every machine and has
+            everything of this one below it.
     """
-    here = cwd is not None and os.path.isdir(cwd)  # noqa: PTH112 - Path's own raises where it may not look
+    # A relative one would be another directory wherever somebody asks.
+    here = cwd is not None and os.path.isabs(cwd) and os.path.isdir(cwd)  # noqa: PTH112, PTH117 - Path's own raises
     if root is None:
         if cwd is None:
             raise NotFound("the session has no directory", hint=ROOT_HINT)
         if not here:
             raise NotFound("the session's directory is not here", hint=ROOT_HINT, path=cwd)
+        if not live and not cwd.strip("/."):
+            raise Refused("the session's directory is that of everything on a machine", hint=ROOT_HINT, path=cwd)
         other = _another(cwd, project)
         if other is not None:
             raise Refused(f"the session's directory belongs to another project now: {other}", hint=ROOT_HINT, path=cwd)
         top = top_of(cwd)
         return Rooted(Scope(os.path.realpath(top), top, cwd))
     given = os.path.abspath(root)  # noqa: PTH100 - links are followed where it is opened
-    if not os.path.isdir(given):  # noqa: PTH112
+    if not os.fspath(root) or not os.path.isdir(given):  # noqa: PTH112
         raise NotFound("the root is not a directory", path=given)
     if cwd is None:
         return Rooted(Scope(given, given, given))

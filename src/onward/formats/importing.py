@@ -39,6 +39,7 @@ from onward.log import files
 from onward.log.door import Log
 from onward.model.event import MAIN, Draft, Event, Origin, SourceFile
 from onward.model.tree import NONE
+from onward.project import of_windows
 from onward.session import Session
 from onward.store import Store
 
@@ -88,6 +89,11 @@ def import_file(
     return _fresh(store, format_, sniffed.version, real, progress)
 
 
+def _absolute(cwd: str | None) -> str | None:
+    """A recorded directory; None where it is a relative one, which would mean another wherever somebody imports it."""
+    return cwd if cwd is not None and (cwd.startswith("/") or of_windows(cwd)) else None
+
+
 # --- a first import ---------------------------------------------------------------------------------------------
 
 
@@ -110,7 +116,7 @@ def _fresh(store: Store, format_: Format, version: int | str, path: Path, progre
             None
             if isinstance(found, str)
             else store.create(
-                cwd=info.cwd,
+                cwd=_absolute(info.cwd),
                 agent=info.agent or format_.name,
                 spawned=spawned(store, format_.name, lineage),
                 lineage=lineage,
