@@ -191,6 +191,7 @@ FILES: dict[str, bytes] = {
     "crlf": b"x = 1\r\ny\r\n",
     "sub/a-1-b.py": b"import x\nx = 1\n1: x\na:2:x\n",
     "sub/deep/c.py": b"--\nx = 1\n--\n",
+    "sections": b"a\n\\:\\:\nx\n",
     ".hidden": b"x = 1\n",
 }
 READING = [
@@ -213,17 +214,32 @@ READING = [
     *("echo z >> open", "mv plain other && cat other", "mkdir -p one/two", "tee new <<'E'\nx\nE", "rm -f gone plain"),
     *("cp plain new", "sed -i 's/line/LINE/' plain", "mv plain sub/", "echo x | tee new > /dev/null"),
 ]
+FAILING = [
+    # What did not come to pass, or somewhere else, and says nothing of it, or says it among other things.
+    *("cat gone; echo x", "cat gone 2>/dev/null; echo x", "cat sub 2>/dev/null | cat", "ls gone 2>/dev/null; echo x"),
+    *("ls gone 2>/dev/null | head -3", "find gone -name '*.py' -type f 2>/dev/null | head", "find plain -type f"),
+    *("cd gone; cat plain", "cd gone 2>/dev/null; cat plain", "cd gone && cat plain; echo x", "cd ~ && cat plain"),
+    *("pushd sub >/dev/null; rm plain", "exit 0; rm plain", "sub() { rm plain; }; true", "false && rm plain; echo x"),
+    *("test -f gone && echo y > plain; true", "mkdir sub && rm plain; echo x", "mkdir sub && cat plain; echo x"),
+    *("rm sub; echo x", "rm sub >/dev/null 2>&1; echo x", "rm sub 2>log; echo x", "rm -i plain; echo x"),
+    *("mv plain gone/x; echo x", "mv -n plain open", "echo y > gone/x; echo x", "rmdir sub; echo x", "echo ~ > new"),
+    *("echo -nE y > new", "echo y > plain; perl -pi -e s/y/z/ plain", "rm plain && touch plain", "cat gone/../plain"),
+    # Names and lines that look like something else.
+    *("chmod +x open; ls -F", "ls -laF", "ls su*", "grep -rn x sub/a-1-b.py", "grep -r x sub/a-1-b.py", "ls --color"),
+    *("grep -rh x sub", "grep -n -e x -e a sub/a-1-b.py", "nl -ba sections | head -2", "grep -rn x ./sub"),
+]
 
 
 @pytest.mark.parametrize("tool", ["Bash", "exec_command"])
 def test_what_real_programs_printed_holds_in_the_files_that_they_printed(tool: str, tmp_path: Path) -> None:
     known = 0
-    for number, command in enumerate(READING):
+    for number, command in enumerate([*READING, *FAILING]):
         root = tmp_path / str(number)
         for name, data in FILES.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(data)
-        run = subprocess.run(["sh", "-c", command], cwd=root, capture_output=True)
+        env = {**os.environ, "HOME": str(root)}
+        run = subprocess.run(["bash", "-c", command], cwd=root, env=env, stdin=subprocess.DEVNULL, capture_output=True)
         out, errors, failed = run.stdout.decode(), run.stderr.decode(), run.returncode != 0
         if tool == "Bash":  # as Claude Code: blank lines taken off, errors apart
             told: Any = {"stdout": out.strip("\n"), "stderr": errors}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from derived import seen
+from test_derived_emulated import of_claude
 
 
 def ran(command: Any, output: str, **fields: Any) -> list[str]:
@@ -158,11 +159,12 @@ def test_a_list_covers_the_names_that_it_printed(command: str, output: str, said
         ("sed -i '' -e 's/x/y/' a", ["changed file:a ?"]),
         ("rm -f a b", ["deleted file:a absent", "deleted file:b absent"]),
         ("rm *.o", ["looked command:rm *.o ?"]),
-        ("mv a b", ["moved file:a -> b absent"]),
+        ("mv a b", ["moved file:a absent", "changed file:b ?"]),  # perhaps into a directory
+        ("mv a.py b.py", ["moved file:a.py -> b.py absent"]),
         ("mv a b sub/", ["moved file:a -> sub/a absent", "moved file:b -> sub/b absent"]),
         ("cp a b", ["changed file:b ?"]),
         ("mkdir -p sub", ["created directory:sub names []"]),
-        ("git mv a b", ["moved file:a -> b absent", "looked command:git mv a b ?"]),
+        ("git mv a s/", ["moved file:a -> s/a absent", "looked command:git mv a s/ ?"]),
         ("git rm a", ["deleted file:a absent", "looked command:git rm a ?"]),
         ("git checkout -- a", ["changed file:a ?", "looked command:git checkout -- a ?"]),
         ("git commit -am x", ["looked command:git commit -am x ?"]),
@@ -244,6 +246,59 @@ def test_what_an_agent_makes_of_an_output_is_taken_off(
 ) -> None:
     said = said if said.startswith("looked") else f"{A} lines 1:'{said}'"
     assert seen(name, arguments, text) == [said]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fields", "said"),
+    [
+        # What one agent's tool adds is a file's own text where another agent's tool shows it.
+        ("bash", "Output:\nx\n", {}, r"lines 1:'Output:\nx' end"),
+        ("bash", CODEX % ('"x"', 0), {}, "lines 1:" + repr(CODEX % ('"x"', 0)) + " end"),
+        ("bash", "x\nCommand exited with code 0\n", {}, r"lines 1:'x\nCommand exited with code 0' end"),
+        ("bash", "x\n\n[Showing lines 1-2 of 9. Full output: /tmp/x]", {}, "end"),
+        ("bash", "x\n\n[exit code: 0]", {"meta": {"dsh": {}}}, r"lines 1:'x\n\n[exit code: 0]' end"),
+        ("bash", "x\n[stderr]\ny\n", {"meta": {"dsh": {}}}, "lines 1:'x'"),
+        ("bash", "(no output)\n", {}, "lines 1:'(no output)' end"),
+        ("bash", "(no output)", {}, "?"),
+        (
+            "shell",
+            "Warning: truncated output (original token count: 9)\nTotal output lines: 3\n\nx\ny…9 tokens truncated…z",
+            {},
+            "x",
+        ),
+        ("shell", "Total output lines: 300\n\nx\ny\n", {}, "?"),
+        ("shell", CODEX % (r'"x\ny\n[... output truncated to fit 9 bytes ...]\n\nz\n"', 0), {}, "x"),
+        ("Bash", "Command running in background with ID: b1. Output is being written to: /tmp/b1", {}, ""),
+        ("Bash", "Command was manually backgrounded by user with ID: b1", of_claude(stdout="", stderr=""), ""),
+        ("Bash", "x", of_claude(stdout="data:image/png;base64,AA", isImage=True), ""),
+        (
+            "Bash",
+            "<persisted-output>\nOutput too large (50KB). Full output saved to: /t/a\n\n"
+            "Preview (first 2KB):\nx\nyy\n...\n</persisted-output>",
+            of_claude(stdout="x\nyyy\nzzz", persistedOutputPath="/t/a.txt"),
+            "x",
+        ),
+        ("Bash", "Lots saved elsewhere.", of_claude(stdout="x\nyyy\nzz", persistedOutputPath="/t/a.txt"), "?"),
+        ("Bash", "", of_claude(stdout="", returnCodeInterpretation="Some directories were inaccessible"), ""),
+    ],
+)
+def test_what_an_agent_adds_is_not_mistaken_for_a_files_text_nor_the_other_way_round(
+    name: str, text: str, fields: dict[str, Any], said: str
+) -> None:
+    said = f"lines 1:'{said}'" if len(said) == 1 and said != "?" else said
+    (told,) = seen(name, {"command": "cat a"}, text, **fields)
+    if said == "end":
+        assert told.startswith(f"{A} lines 1:") and told.endswith(" end") and "Showing" in told
+    else:
+        assert told == (f"{A} {said}" if said else "looked command:cat a ?")
+
+
+def test_what_a_terminal_shows_in_columns_is_no_list_of_names() -> None:
+    assert seen("exec_command", {"cmd": "ls", "tty": True}, "Exit code: 0\nOutput:\na  b\r\n") == [
+        "looked command:ls ?"
+    ]
+    assert ran("ls", "a  b\nc  d\n") == ["looked directory:. ?"]
+    assert ran("grep x a", "\x1b[01;31m\x1b[Kx\x1b[m\x1b[K = 1\n") == ["searched query:x matches [] in a"]
 
 
 def test_errors_among_an_output_are_no_content() -> None:

@@ -20,6 +20,19 @@ from onward.evidence.observation import (
 )
 
 UNSEEN = Unverifiable("a command changed it, and what it became was not recorded")
+UNSURE = Unverifiable("whether the command that was to change it did so was not recorded")
+
+# fmt: off
+_REWRITERS = frozenset({
+    "perl", "sort", "dd", "install", "tar", "unzip", "rsync", "patch", "touch", "sed", "awk", "gawk", "curl", "wget",
+    "cp", "ln", "black", "ruff", "isort", "autopep8", "prettier", "eslint", "biome", "gofmt", "goimports", "rustfmt",
+    "clang-format", "dos2unix", "unix2dos", "iconv",
+})
+# fmt: on
+_GIT_READS = frozenset(
+    {"git status", "git log", "git diff", "git show", "git add", "git commit", "git blame", "git push"}
+)
+_INTERPRETER = re.compile(r"(?:python|node|ruby|bun|deno|bash|sh|php)[0-9.]*")
 
 
 class Effect(NamedTuple):
@@ -65,7 +78,7 @@ def effects(commands: tuple[Command, ...]) -> Effects | None:
     if last.program in (":", "true"):
         return Effects()
     words = [word for word in last.arguments if not word.startswith("-") or word == "-"]
-    flags = "".join(word for word in last.arguments if word.startswith("-"))
+    flags = _Flags([word for word in last.arguments if word.startswith("-") and word != "-"])
     program = last.program
     if program == "git" and words:
         program, words = f"git {words[0]}", words[1:]
@@ -73,23 +86,66 @@ def effects(commands: tuple[Command, ...]) -> Effects | None:
     return None if found is None else Effects(tuple(found), known=not program.startswith("git"))
 
 
-def _done(program: str, words: list[str], flags: str) -> list[Effect] | None:
+def rewrites(command: Command, path: str) -> bool:
+    """Whether a command whose effects are not known may well have changed a file that was written before it."""
+    program, texts = command.program, [word.text for word in command.words]
+    if program == "git":
+        return f"git {next((word for word in texts[1:] if not word.startswith('-')), '')}" not in _GIT_READS
+    if program in _REWRITERS:
+        return True
+    if _INTERPRETER.fullmatch(program) is None:
+        return False
+    inline = any(word.startswith(("-c", "-e", "--eval")) for word in texts[1:]) or command.input is not None
+    source = "" if command.input is None else (command.input.body or "")
+    return inline and any(posixpath.basename(path) in text for text in (*texts, source))
+
+
+class _Flags:
+    """The flags of a command: short ones as letters, long ones as words."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.letters = set("".join(word[1:] for word in words if not word.startswith("--")))
+        self.long = {word for word in words if word.startswith("--") and word != "--"}
+        self.ended = "--" in words
+
+
+def _done(program: str, words: list[str], flags: _Flags) -> list[Effect] | None:
+    if "--dry-run" in flags.long or (program.startswith("git ") and "n" in flags.letters):
+        return None
     match program:
-        case "rm" | "unlink" | "git rm" if words and "--cached" not in flags:
+        case "rm" if words and (flags.letters & {"i", "I"} or any("interactive" in word for word in flags.long)):
+            return [Effect("changed", word, UNSURE) for word in words]
+        case "rm" | "unlink" | "git rm" if words and "--cached" not in flags.long:
             return [Effect("deleted", word, Absent()) for word in words]
         case "rmdir" if words:
             return [Effect("deleted", word, Absent(), "directory") for word in words]
-        case "mkdir" if words and "m" not in flags:
+        case "mkdir" if words and "m" not in flags.letters:
             return [Effect("created", word, Listing(), "directory") for word in words]
-        case "mv" | "git mv" if len(words) > 1 and "t" not in flags:
-            return [Effect("moved", path, Absent(), to=to) for path, to in _into(words)]
-        case "cp" if len(words) > 1 and "t" not in flags:
+        case "mv" | "git mv" if len(words) > 1 and flags.letters <= {"f", "v", "T"} and not flags.long:
+            return [effect for path, to in _into(words) for effect in _moved(path, to, words, "T" in flags.letters)]
+        case "mv" if len(words) > 1 and "t" not in flags.letters:
+            return [Effect("changed", word, UNSURE) for pair in _into(words) for word in pair]
+        case "cp" if len(words) > 1 and "t" not in flags.letters:
             return [Effect("changed", to) for _, to in _into(words)]
         case "truncate" | "patch" if words:
             return [Effect("changed", word) for word in words]
-        case "git restore" | "git checkout" if words and (program == "git restore" or "--" in flags):
-            return [Effect("changed", word) for word in words if not word.startswith("-")]
+        case "git restore" if words and not ("--staged" in flags.long and "--worktree" not in flags.long):
+            return [Effect("changed", word) for word in words]
+        case "git checkout" if words and flags.ended:
+            return [Effect("changed", word) for word in words]
     return None
+
+
+def _moved(path: str, to: str, words: list[str], renamed: bool) -> list[Effect]:
+    """What `mv` does to one of its sources.
+
+    A last word without a slash at its end may be a directory: then the file is in it, under its own name.
+    """
+    into = to != words[-1]
+    suffix = posixpath.splitext(path)[1]
+    if renamed or into or (suffix and suffix == posixpath.splitext(to)[1]):
+        return [Effect("moved", path, Absent(), to=to)]
+    return [Effect("moved", path, Absent()), Effect("changed", to, UNSURE)]
 
 
 def _into(words: list[str]) -> list[tuple[str, str]]:
@@ -170,7 +226,8 @@ def _body(command: Command) -> str | None:
 
 def _echoed(command: Command) -> str | None:
     words = command.arguments
-    if not command.plain or command.input is not None or words[:1] in (["-e"], ["-n"], ["-E"], ["-ne"], ["-en"]):
+    flagged = bool(words) and re.fullmatch(r"-[neE]+", words[0]) is not None
+    if not command.plain or command.input is not None or flagged or any(word.startswith("~") for word in words):
         return None
     text = " ".join(words)
     return None if "\\" in text else f"{text}\n"  # shells differ in what they make of a backslash

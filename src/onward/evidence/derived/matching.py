@@ -32,6 +32,8 @@ class Printed:
         names: only names of files are printed.
         complete: nothing was left out.
         width: characters to which the tool cuts a line.
+        named: names of files are printed for sure.
+        paths: what is searched, where that is several; rows begin with one of these.
     """
 
     pattern: str | None = None
@@ -42,6 +44,8 @@ class Printed:
     names: bool = False
     complete: bool = False
     width: int | None = None
+    named: bool = False
+    paths: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -152,6 +156,8 @@ def _of_one(row: str, how: Printed, path: str) -> Row | None:
 
 
 def _named(row: str, how: Printed, files: set[str], last: str) -> Row | None:
+    if how.paths and not any(row.startswith((path.rstrip("/") + "/", f"{path}:", f"{path}-")) for path in how.paths):
+        return None
     if not how.numbers:
         path, colon, text = row.partition(":")
         return Row(_plain(path), None, text) if colon and path and not how.around else None

@@ -7,30 +7,31 @@ from onward.evidence.derived.prints import Names, Print
 
 
 def ls(command: Command) -> Print | None:
-    long = hidden = False
+    long = hidden = marked = False
     words = []
     for word in command.words[1:]:
         if word.text.startswith("-") and word.plain:
-            if word.text.startswith("--color"):
+            if word.text in ("--color=never", "--color=auto"):
                 continue
             letters = word.text[1:]
             if set(letters) - set("laAFp1htrSGgo"):
                 return None
             long = long or bool(set(letters) & set("lgo"))
             hidden = hidden or bool(set(letters) & set("aA"))
+            marked = marked or "F" in letters
         else:
             words.append(word)
     if len(words) > 1:
         return None
     if not words:
-        return Names(".", long=long, hidden=hidden)
+        return Names(".", long=long, hidden=hidden, marked=marked)
     word = words[0]
     if word.plain:
-        return Names(word.text, long=long, hidden=hidden)
+        return Names(word.text, long=long, hidden=hidden, marked=marked)
     folder, slash, last = word.text.rpartition("/")
     if long or any(mark in folder for mark in "*?[{$`~") or any(mark in last for mark in "{$`~") or not last:
         return None
-    return Names(folder + slash or ".", pattern=last, prefixed=bool(folder + slash))
+    return Names(folder + slash or ".", pattern=last, prefixed=bool(folder + slash), marked=marked)
 
 
 _FIND_VALUED = frozenset(

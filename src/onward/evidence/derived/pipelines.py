@@ -15,7 +15,10 @@ LONGEST = 262_144
 _KEYWORDS = frozenset({
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function",
     "select", "{", "}", "!", "[[", "coproc", "time", "eval", "exec", "source", ".", "set", "trap",
+    "pushd", "popd", "builtin", "chdir", "alias", "unalias", "shopt", "enable", "exit", "return", "break", "continue",
+    "logout", "wait",
 })
+"""Words that mean another order of things, another directory, or other words for what follows."""
 # fmt: on
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
@@ -54,10 +57,10 @@ class Command:
 
     @property
     def quiet(self) -> bool:
-        """Whether errors are thrown away."""
-        return any(
-            one.target.text == "/dev/null" and (one.fd == 2 or one.how in ("&>", "&>>")) for one in self.redirects
-        )
+        """Whether errors go somewhere else than where the output is shown."""
+        joined = any(_joins_errors(one) for one in self.redirects)
+        apart = any(one.fd == 2 and not _joins_errors(one) for one in self.redirects)
+        return apart or (self.output is not None and (joined or self.output.how in ("&>", "&>>", ">&")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,14 @@ class Pipeline:
 def _is_output(one: Redirect) -> bool:
     if one.how in ("&>", "&>>"):
         return True
+    if one.how == ">&":
+        return one.fd is None and one.target.text != "-" and not one.target.text.isdigit()
     return one.how in (">", ">>", ">|") and one.fd in (None, 1)
+
+
+def _joins_errors(one: Redirect) -> bool:
+    """`2>&1`."""
+    return one.fd == 2 and one.how == ">&" and one.target.text == "1"
 
 
 def pipelines(script: str) -> list[Pipeline] | None:

@@ -50,6 +50,7 @@ class Names:
         prefixed: each begins with the directory's path, as `find` prints them.
         deep, hidden, complete: as in `Listing`.
         most: rows at most.
+        marked: names of programs, links and others end in a mark of their kind.
     """
 
     path: str
@@ -60,6 +61,7 @@ class Names:
     hidden: bool = False
     complete: bool = True
     most: int | None = None
+    marked: bool = False
 
 
 Print = Content | Several | Search | Names

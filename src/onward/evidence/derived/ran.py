@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+
+from msgspec import structs
 
 from onward.evidence.derived.done import Done, is_missing
 from onward.evidence.derived.effects import Effect
@@ -14,7 +17,7 @@ from onward.evidence.derived.matching import Printed, excerpts, matches
 from onward.evidence.derived.numbered import TABBED, numbered, shown, whole
 from onward.evidence.derived.outputs import Output
 from onward.evidence.derived.prints import Content, Names, Print, Search, Several
-from onward.evidence.observation import Absent, Fingerprint, Listing, Matches, Observation, Unverifiable
+from onward.evidence.observation import Absent, Fingerprint, Listing, Matches, Observation, Subject, Unverifiable
 
 MIXED = "what it printed cannot be told apart from what other commands printed"
 GONE = "the start of what it printed was left out"
@@ -22,7 +25,12 @@ UNSHOWN = Unverifiable("nothing of its content was shown")
 
 _ERROR = re.compile(r"(?:[\w./-]+: )?(?:line \d+: )?(cat|sed|head|tail|nl|grep|rg|ls|find)?: ?(.*)")
 
-_NOISE = re.compile(r"(?:grep|rg|egrep|fgrep): |Binary file .* matches$")
+_NOISE = re.compile(
+    r"(?:grep|rg|egrep|fgrep): |Binary file .* matches$"
+    r"|(?:.*: )?binary file matches \(found |.*stopped searching binary"
+)
+_COLOURED = re.compile(r"\x1b\[[\d;]{0,20}[mK]\x1b\[|\x1b\[K")
+_COLUMNS = re.compile(r"  |[\t\r\x1b]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,11 @@ class Ran:
         address, cwd = self.at(there, path)
         return self.done.of("file", address, then, method=self.method(), cwd=cwd)
 
+    def absent(self, there: str, path: str) -> Observation:
+        """A path that was not found. With `..` in it a directory before that may be what is not there."""
+        known = Absent() if ".." not in path.split("/") else Unverifiable("a directory on the way was not there")
+        return self.of(there, path, known)
+
     def method(self) -> str:
         return f"{self.done.name}: {self.script.strip().splitlines()[0][:60]}"
 
@@ -61,36 +74,44 @@ class Ran:
             effect.kind, address, effect.then, action=effect.action, method=self.method(), cwd=cwd, to=to
         )
 
-    def looked(self, there: str, prints: Print, piece: str | None) -> Iterator[Observation]:
+    def looked(self, there: str, prints: Print, piece: str | None, doubtful: bool) -> Iterator[Observation]:
+        """What a part of the script printed.
+
+        Args:
+            piece: its output; None = it cannot be told from that of the others.
+            doubtful: nothing in it may also mean that it failed.
+        """
         if piece is None or not self.output.head:
             reason = Unverifiable(MIXED if piece is None else GONE)
             for path in _paths(prints):
                 yield self.of(there, path, reason)
             return
+        doubtful = doubtful or bool(self.output.errors)
         rows = _rows(piece)
         ends = self.output.tail and self.output.text.endswith(piece)
         match prints:
             case Content():
-                yield from self._content(there, prints, piece, ends)
+                yield from self._content(there, prints, piece, ends, doubtful)
             case Several(parts=parts):
                 yield from self._several(there, parts, prints.headed, piece)
             case Search(how=how, most=most):
-                yield from self._matches(there, how, most, rows, ends)
+                yield from self._matches(there, how, most, rows, ends and not doubtful)
             case Names():
-                yield from self._names(there, prints, rows, ends)
+                yield from self._names(there, prints, rows, ends and not doubtful)
 
-    def _content(self, there: str, one: Content, piece: str, ends: bool) -> Iterator[Observation]:
+    def _content(self, there: str, one: Content, piece: str, ends: bool, doubtful: bool) -> Iterator[Observation]:
         if (error := _error(piece, one.path)) is not None:
             if is_missing(error):
-                yield self.of(there, one.path, Absent())
+                yield self.absent(there, one.path)
             return
-        yield self.of(there, one.path, self._lines(one, piece, ends))
+        known = UNSHOWN if doubtful and piece == "" else self._lines(one, piece, ends)
+        yield self.of(there, one.path, known)
 
     def _lines(self, one: Content, piece: str, ends: bool) -> Fingerprint:
         rows = _rows(piece)
         if one.numbers:
             found = numbered(rows, TABBED)
-            if not found or len(found) < len([row for row in rows if row]):
+            if not found or len(found) < len(rows):
                 return Unverifiable("the numbers of its lines were not understood") if rows else UNSHOWN
             rows = [text for _, text in found]
         if not rows:
@@ -133,14 +154,12 @@ class Ran:
     ) -> Iterator[Observation]:
         if how.file is not None and rows and (error := _error(rows[0], how.file)) is not None:
             if is_missing(error):
-                yield self.of(there, how.file, Absent())
+                yield self.absent(there, how.file)
             return
-        if how.file is not None and rows and all(row.startswith(how.file.rstrip("/") + "/") for row in rows):
-            how = replace(how, file=None)  # it was a directory
         complete = how.complete and ends and (most is None or len(rows) < most)
-        sound = [row for row in rows if _NOISE.match(row) is None]
+        sound = [row for row in rows if _NOISE.match(row) is None and _COLOURED.search(row) is None]
         complete, rows = complete and len(sound) == len(rows), sound
-        how = replace(how, complete=complete)
+        how = _file_or_folder(replace(how, complete=complete), rows)
         if how.around and not how.names:
             for path, lines in excerpts(rows, how).items():
                 yield self.of(there, path, lines)
@@ -153,7 +172,10 @@ class Ran:
         address, cwd = self.at(there, one.path)
         if rows and _error(rows[0], one.path) is not None:
             if is_missing(rows[0]) and len(rows) == 1:
-                yield self.done.of("directory", address, Absent(), method=self.method(), cwd=cwd)
+                yield structs.replace(self.absent(there, one.path), subject=Subject("directory", address, cwd))
+            return
+        if not rows and not ends:
+            yield self.done.unknown("directory", address, "nothing was printed, perhaps for an error", cwd=cwd)
             return
         complete = one.complete and ends and (one.most is None or len(rows) < one.most)
         names = rows
@@ -166,21 +188,46 @@ class Ran:
         elif any(row.endswith(":") for row in rows):
             yield self.done.unknown("directory", address, "the list is of several directories", cwd=cwd)
             return
+        if any(_COLUMNS.search(name) is not None for name in names):
+            yield self.done.unknown("directory", address, "its list may be in columns or colours", cwd=cwd)
+            return
+        if one.marked:
+            # A name may end so itself.
+            sure = [name for name in names if name[-1:] not in "*@=|"]
+            complete, names = complete and len(sure) == len(names), sure
         prefix = one.path.rstrip("/") + "/"
         if one.prefixed:
             # Errors stand among the names, and the directory itself.
             names = [row[len(prefix) :].lstrip("/") for row in rows if row.startswith(prefix)]
             complete = complete and len(names) == sum(row != one.path for row in rows)
-            if rows and not names and rows != [one.path]:
+            if rows and not names:
                 yield self.done.unknown("directory", address, "its list was not understood", cwd=cwd)
                 return
-        if names == [one.path]:
+        if one.pattern is not None and not one.deep and not all(fnmatch.fnmatchcase(n, one.pattern) for n in names):
+            yield self.done.unknown("directory", address, "the list is of a directory below it", cwd=cwd)
+            return
+        if names == [one.path] or (one.marked and rows in ([f"{one.path}{mark}"] for mark in "*@=|")):
             # `ls` of a file says its name.
             yield self.done.of("file", address, UNSHOWN, action="listed", method=self.method(), cwd=cwd)
             return
         names = [name for name in names if name not in (".", "..", "./", "../")]
         known = Listing(tuple(names), complete, one.pattern, one.deep, one.hidden)
         yield self.done.of("directory", address, known, action="listed", method=self.method(), cwd=cwd)
+
+
+def _file_or_folder(how: Printed, rows: list[str]) -> Printed:
+    """A search of one path that is not known to be a file or a directory, from what the rows begin with."""
+    path = how.within
+    if path is None or how.names or how.named or not rows:
+        return how
+    if path.rstrip("/") in (".", "") or path.startswith("~"):
+        return replace(how, file=None, paths=("/",) if path.startswith("~") else ())
+    below, told = path.rstrip("/") + "/", [row for row in rows if row != "--"]
+    inside = sum(row.startswith((below, below.removeprefix("./"))) for row in told)
+    if inside == len(told):
+        return replace(how, file=None)
+    # Of a file whose lines may begin like paths nothing is sure.
+    return replace(how, file=path) if not inside else replace(how, file=None, paths=("\0",))
 
 
 def _rows(piece: str) -> list[str]:

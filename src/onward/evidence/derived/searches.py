@@ -26,7 +26,6 @@ _QUIET = frozenset(["-i", "-E", "-F", "-w", "-x", "-s", "-P", "-a", "-S", "-e", 
     "-u",
     "-uu",
     "--text",
-    "-I",
 }
 _VALUED = frozenset({"-g", "--glob", "-t", "--type", "--include", "--exclude", "--exclude-dir", "-T", "--iglob"})
 _AROUND = frozenset({"-A", "-B", "-C", "--context", "--after-context", "--before-context"})
@@ -54,8 +53,9 @@ def grep(command: Command, *, piped: bool = False) -> Print | None:
             words += rest
             break
         name, _, value = word.partition("=")
-        if word in ("-e", "--regexp") and rest and expression is None:
-            expression = rest.pop(0)
+        if word in ("-e", "--regexp") and rest:
+            more = rest.pop(0)
+            expression = more if expression is None else f"{expression}\n{more}"
         elif name in _AROUND:
             if not value and (not rest or not rest.pop(0).isdigit()):
                 return None
@@ -92,7 +92,7 @@ def grep(command: Command, *, piped: bool = False) -> Print | None:
 
 def _flags(word: str, asked: _Asked, ripgrep: bool) -> _Asked | None:
     """What a flag, or several in one word, ask for; None where one is not known."""
-    if word in _QUIET:
+    if word in _QUIET and not (ripgrep and word == "-E"):
         return asked
     long = {
         "--line-number": {"numbers": True},
@@ -114,12 +114,16 @@ def _flags(word: str, asked: _Asked, ripgrep: bool) -> _Asked | None:
                 asked = asked._replace(recursive=True)
             case "H":
                 asked = asked._replace(named=True)
-            case "h":
+            case "h" if not ripgrep:
                 asked = asked._replace(named=False)
+            case "I":
+                asked = asked._replace(named=False) if ripgrep else asked
             case "l":
                 asked = asked._replace(names=True)
             case "N":
                 asked = asked._replace(numbers=False)
+            case "E" if ripgrep:
+                return None  # of ripgrep: an encoding
             case _ if f"-{letter}" in _QUIET and letter != "e":
                 continue
             case _:
@@ -131,10 +135,9 @@ def _search(pattern: str, paths: list[str], asked: _Asked, ripgrep: bool) -> Pri
     if not paths and not (ripgrep or asked.recursive):
         return None
     one = len(paths) == 1
-    # A search of one path prints names where that is a directory, which its name does not tell: see `shell`.
-    folder = not paths or (asked.recursive and one and not ripgrep)
-    named = asked.named if asked.named is not None else (True if folder or not one else None)
-    if named is False and not one:
+    # A search of one path prints names where that is a directory, which its name does not tell: see `ran`.
+    named = asked.named if asked.named is not None else (True if not one else None)
+    if named is False and (not one or ripgrep or asked.recursive):
         return None
     within = paths[0] if one else None
     file = paths[0] if one and not named and not asked.names else None
@@ -146,5 +149,7 @@ def _search(pattern: str, paths: list[str], asked: _Asked, ripgrep: bool) -> Pri
         around=asked.around,
         names=asked.names,
         complete=not asked.most and (one or not paths),
+        named=named is not None,
+        paths=() if one or "." in paths or "./" in paths else tuple(paths),
     )
     return Search(how)

@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from onward.context.summaries.files import plain_name
 from onward.evidence.derived.done import Done, is_missing, mapping
-from onward.evidence.derived.effects import UNSEEN, Effect, effects
+from onward.evidence.derived.effects import UNSEEN, UNSURE, Effect, effects, rewrites
 from onward.evidence.derived.outputs import Output, output_of
 from onward.evidence.derived.patching import patched
 from onward.evidence.derived.pipelines import Command, Pipeline, pipelines
@@ -21,7 +23,6 @@ from onward.evidence.derived.printing import printing
 from onward.evidence.derived.prints import Content, Print, Search
 from onward.evidence.derived.ran import Ran, line_at
 from onward.evidence.observation import (
-    Absent,
     Matches,
     Observation,
     Unverifiable,
@@ -36,6 +37,9 @@ _REFUSED = re.compile(
     r"|exec command rejected|\[Request interrupted)"
 )
 """How a result begins whose command was not run."""
+
+_UNPATCHED = re.compile(r"^(?:Failed to|Invalid patch|Error)|apply_patch verification failed", re.MULTILINE)
+"""What `apply_patch` says where it did not do all of it."""
 
 SHOWN = 300
 """Characters of a command that name it."""
@@ -70,14 +74,20 @@ def _inner(script: str) -> str:
 
 @dataclass(slots=True)
 class _Part:
-    """A pipeline: what it prints and does, and the directory that it ran in."""
+    """A pipeline: what it prints and does, and the directory that it ran in.
+
+    Attributes:
+        doubtful: it may have failed, or not have been run at all, with nothing to see of it in the output.
+        optional: it ran only if what is before it went well, and how the script ended does not tell whether it did.
+    """
 
     prints: Print | str | None
     done: tuple[Effect, ...]
     known: bool
     there: str
-    joined: str
-    quiet: bool = False
+    commands: tuple[Command, ...]
+    doubtful: bool = False
+    optional: bool = False
     patch: str | None = None
 
 
@@ -104,7 +114,10 @@ class _Run:
         return out
 
     def _go(self, to: str) -> None:
-        self._there = posixpath.normpath(posixpath.join(self._there or self._done.where or "", to))
+        if to.startswith("~"):
+            self._there = posixpath.normpath(to)
+        else:
+            self._there = posixpath.normpath(posixpath.join(self._there or self._done.where or "", to))
 
     def _command(self, there: str) -> Observation:
         cwd = there if there.startswith("/") and there != self._done.where else None
@@ -116,19 +129,27 @@ class _Run:
 
     def _parts(self, found: Sequence[Pipeline]) -> list[_Part] | None:
         out: list[_Part] = []
+        # How the script ended is how its last list of `&&` did. Of one before it only the first command surely ran.
+        last = max(number for number, pipeline in enumerate(found) if pipeline.joined != "&&") if found else 0
         for number, pipeline in enumerate(found):
             first = pipeline.commands[0]
+            ended = number >= last
             if first.program == "cd" and len(pipeline.commands) == 1:
                 words = first.arguments
                 if pipeline.joined == "||" or not first.plain or len(words) != 1 or words[0] == "-":
                     return None
+                if not ended and (first.quiet or pipeline.joined == "&&"):
+                    return None  # where what follows ran is not known
                 self._go(words[0])
                 continue
             if pipeline.joined == "||":
                 if number != len(found) - 1 or not out or not self._fallback(out[-1], pipeline):
                     return None
                 continue
-            out.append(self._part(pipeline))
+            part = self._part(pipeline)
+            part.optional = pipeline.joined == "&&" and not ended
+            part.doubtful = part.optional or any(command.quiet for command in pipeline.commands)
+            out.append(part)
         return out
 
     def _fallback(self, part: _Part, pipeline: Pipeline) -> bool:
@@ -141,17 +162,16 @@ class _Run:
 
     def _part(self, pipeline: Pipeline) -> _Part:
         commands, there = pipeline.commands, self._there
-        quiet = any(command.quiet for command in commands)
         patch = _patch(commands)
         if patch is not None:
-            return _Part("", (), True, there, pipeline.joined, patch=patch)
+            return _Part("", (), True, there, commands, patch=patch)
         prints = printing(commands)
         if prints is not None:
-            return _Part(prints, (), True, there, pipeline.joined, quiet)
+            return _Part(prints, (), True, there, commands)
         done = effects(commands)
         if done is None:
-            return _Part(None, (), False, there, pipeline.joined)
-        return _Part(done.prints if done.known else None, done.done, done.known, there, pipeline.joined, quiet)
+            return _Part(None, (), False, there, commands)
+        return _Part(done.prints if done.known else None, done.done, done.known, there, commands)
 
     # --- what came of it ----------------------------------------------------------------------------------------
 
@@ -160,17 +180,49 @@ class _Run:
         if failed:
             yield from self._failed(parts)
             return
-        pieces = self._pieces(parts)
-        for part, piece in zip(parts, pieces, strict=True):
+        noisy = self._noisy(parts)
+        pieces = [None] * len(parts) if noisy else self._pieces(parts)
+        for number, (part, piece) in enumerate(zip(parts, pieces, strict=True)):
             if part.patch is not None:
-                # A patch that fails says so and leaves a code, unless something went on after it.
-                cwd = self._ran.at(part.there, "x")[1]
-                yield from patched(self._done, part.patch, cwd)
+                yield from self._patched(part, noisy)
             for effect in part.done:
-                sure = not self._complains(effect.path) and not part.quiet
-                yield self._ran.effect(part.there, effect if sure else effect._replace(then=UNSEEN))
+                if noisy or part.doubtful or self._complains(effect.path):
+                    effect = effect._replace(action="changed", then=UNSURE, to=None)
+                elif any(
+                    rewrites(command, effect.path)
+                    for later in parts[number + 1 :]
+                    if not later.known
+                    for command in later.commands
+                ):
+                    effect = effect._replace(action="changed", then=UNSEEN, to=None)
+                yield self._ran.effect(part.there, effect)
             if part.prints is not None and not isinstance(part.prints, str):
-                yield from self._ran.looked(part.there, part.prints, piece)
+                yield from self._ran.looked(part.there, part.prints, piece, part.doubtful)
+
+    def _patched(self, part: _Part, noisy: bool) -> Iterator[Observation]:
+        """What a patch did: one that fails says so."""
+        assert part.patch is not None
+        unsure = noisy or part.doubtful or _UNPATCHED.search(self._output.text) is not None
+        for one in patched(self._done, part.patch, self._ran.at(part.there, "x")[1]):
+            yield structs.replace(one, action="changed", then=UNSURE, to=None) if unsure else one
+
+    def _noisy(self, parts: list[_Part]) -> bool:
+        """Whether the shell, or a program among others, seems to say that something failed.
+
+        Some tools give errors where they came, some at the end. What one reader alone says, its own part knows.
+        """
+        silent = {
+            command.program
+            for part in parts
+            if isinstance(part.prints, str) or len(parts) > 1
+            for command in part.commands
+            if command.program
+        }
+        names = "|".join(map(re.escape, sorted(silent | {"cd", "bash", "sh", "zsh", "dash"})))
+        form = re.compile(
+            rf"^(?:/[\w./-]*/)?(?:[\w.-]{{1,40}}: )?(?:(?:line )?\d{{1,9}}: )?(?:{names}):[ \d]", re.MULTILINE
+        )
+        return form.search(self._output.text) is not None or form.search(self._output.errors) is not None
 
     def _failed(self, parts: list[_Part]) -> Iterator[Observation]:
         """After a failure: a search that found nothing, a file that is not there; and what may be half done."""
@@ -189,11 +241,12 @@ class _Run:
         elif isinstance(only.prints, (Content, Search)) and is_missing(text) and "\n" not in text:
             path = only.prints.path if isinstance(only.prints, Content) else only.prints.how.file
             if path is not None and path in text:
-                yield self._ran.of(only.there, path, Absent())
+                yield self._ran.absent(only.there, path)
 
     def _complains(self, path: str) -> bool:
         """Whether the output has a line with a path and a colon behind it, as errors are."""
-        return any(f"{path}:" in row or f"{path}'" in row for row in self._output.text.split("\n", 50)[:50])
+        text = f"{self._output.errors}\n{self._output.text}"
+        return any(f"{path}{mark}" in row for row in text.split("\n", 50)[:50] for mark in (":", "'", "’"))
 
     def _pieces(self, parts: list[_Part]) -> list[str | None]:
         """What each part printed; None where that cannot be told."""
