@@ -200,6 +200,29 @@ def test_people_see_what_changed_first_with_a_bounded_diff(tmp_path: Path, home:
     assert "stale because of #" in answer.out and "lead: note" in answer.out
 
 
+def test_looks_at_one_source_are_one_row_and_leads_come_last_and_few(tmp_path: Path, home: Path, store: Store) -> None:
+    root = project(tmp_path / "p")
+    with store.create(cwd=root) as session:
+        session.user("Look")
+        rows = TEXT.splitlines()
+        seqs = [session.observe("file:a.py", "Read", of_lines(rows[at : at + 3], at + 1)).seq for at in range(0, 40, 8)]
+        seqs += [session.observe(f"command:{name}", "shell: x", Unverifiable("not run")).seq for name in "ab"]
+        for at in range(5):
+            session.note(f"lead {at}")
+        session.note("a.py counts.")
+    (root / "a.py").unlink()
+    said = onward(home, "status", session.id).out
+    one, two, three = seqs[:3]
+    assert f"\n  #{one}, #{two}, #{three} and 2 more  a.py  (Read)  not there\n" in said
+    assert f"\n  #{seqs[5]}, #{seqs[6]}  2 commands  (shell)  not looked at; not run\n" in said
+    concluded = said.partition("what was concluded")[2]
+    assert f"missing because of #{one}, #{two}, #{three} and 2 more: note" in concluded
+    assert concluded.index("missing") < concluded.index("lead 4") < concluded.index("lead: and 2 earlier ones")
+    assert "lead 1" not in concluded
+    in_full = onward(home, "status", session.id, "--full").out
+    assert in_full.count("  a.py  (Read, ") == 5 and "lead 0" in in_full and "more" not in in_full
+
+
 # --- the session stays as it is ---------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import click
 
 from onward.cli import output
 from onward.cli.options import Point, common, examples, point_options, reading
+from onward.cli.standing import say_status
 
 if TYPE_CHECKING:
     from onward.evidence.conclusions import Conclusion
@@ -20,24 +21,8 @@ if TYPE_CHECKING:
     from onward.session import Session
     from onward.store import Store
 
-STYLES = {
-    "stale": "bold red",
-    "missing": "red",
-    "moved": "yellow",
-    "unverifiable": "dim",
-    "superseded": "dim",
-    "fresh": "green",
-    "lead": "magenta",
-}
-
 MANY = 500
 """Observations from which on a check is worth a progress bar."""
-
-DIFF = 20
-"""Lines of a diff that people are shown without `--full`."""
-
-ROWS = 12
-"""Observations of a status that people are shown without `--full`; of what changed, all are."""
 
 
 @click.command(
@@ -93,10 +78,10 @@ def status(
     if as_json:
         output.document({**document(found), "branches": [_part(one) for one in others]})
         return
-    _print(found, full)
+    say_status(found, full)
     for one in others:
         output.say()
-        _print(one, full)
+        say_status(one, full)
 
 
 @contextmanager
@@ -190,62 +175,3 @@ def _conclusion(one: Conclusion) -> dict[str, Any]:
             for line in one.lines
         ],
     }
-
-
-# --- for people -------------------------------------------------------------------------------------------------
-
-
-def _print(found: Holding, full: bool) -> None:
-    counts = ", ".join(f"{number:,} {status}" for status, number in found.counts.items() if number)
-    output.say(f"session {found.session} · branch {found.branch} · {found.root or 'no directory'}", "bold")
-    output.say(counts or "Nothing was looked at.")
-    for note in found.notes:
-        output.say(note, "yellow")
-    groups: dict[str, list[Finding]] = {}
-    for one in found.findings:
-        groups.setdefault(one.status, []).append(one)
-    for status in ("stale", "missing", "moved", "unverifiable", "fresh", "superseded"):
-        group = groups.get(status, [])
-        if group and (full or status != "superseded"):
-            _print_group(found, status, group, full)
-    if found.conclusions:
-        output.say("\nwhat was concluded", "bold")
-    for conclusion in found.conclusions:
-        _print_conclusion(conclusion)
-
-
-def _print_group(found: Holding, status: str, group: list[Finding], full: bool) -> None:
-    output.say(f"\n{status}", STYLES[status])
-    shown = group if full or status in ("stale", "missing", "moved") else group[-ROWS:]
-    for one in shown:
-        from onward.evidence import words
-
-        seen = one.observation
-        covered = words.covered(seen)
-        said = "; ".join(part for part in (one.now, one.note) if part)
-        output.say(f"  #{seen.seq}  {found.path(seen)}  ({', '.join(p for p in (seen.method, covered) if p)})  {said}")
-        if one.diff:
-            _print_diff(one.diff, full)
-    if len(group) > len(shown):
-        output.say(f"  and {output.counted(len(group) - len(shown), 'earlier one')}; --full shows them", "dim")
-
-
-def _print_diff(diff: str, full: bool) -> None:
-    lines = diff.splitlines()
-    for line in lines if full else lines[:DIFF]:
-        output.say(f"      {line}", {"+": "green", "-": "red"}.get(line[:1], "dim"))
-    if not full and len(lines) > DIFF:
-        output.say(f"      … {len(lines) - DIFF} more lines; --full shows them", "dim")
-
-
-def _print_conclusion(one: Conclusion) -> None:
-    because = (
-        f" because of {', '.join(f'#{seq}' for seq in one.because)}" if one.status not in ("fresh", "lead") else ""
-    )
-    output.say(f"  {one.status}{because}: {one.kind} #{one.seq}: {one.text[:160]}", STYLES[one.status])
-    if one.status == "lead":
-        output.say("      a lead, not a basis: it rests on nothing that was looked at", "dim")
-        return
-    output.say(f"      checked: {one.checked}; not checked: {one.not_checked or 'nothing else of it'}", "dim")
-    for line in one.lines[:ROWS]:
-        output.say(f"      {line.status}: {line.text[:160]}", STYLES[line.status])
