@@ -47,8 +47,12 @@ def then_of(then: Fingerprint) -> str:
     match then:
         case Whole(text=text, sha256=digest):
             return f"whole {text!r}" if text is not None else f"whole {'?' if digest is None else digest[:6]}"
-        case Lines(excerpts=parts, ends=ends, replaced=replaced):
-            said = [*map(_part, parts), *(["end"] if ends else []), *(f"-{old!r}" for old in replaced)]
+        case Lines(excerpts=parts, ends=ends, replaced=replaced, blank=blank):
+            said = [
+                *map(_part, parts),
+                *(["end or blank" if blank else "end"] if ends else []),
+                *(f"-{old!r}" for old in replaced),
+            ]
             return "lines " + " ".join(said)
         case Matches(matches=found, complete=complete, within=within):
             rows = [f"{one.path}:{one.line or ''}:{'' if one.text is None else one.text}" for one in found]

@@ -145,6 +145,7 @@ CHANGES: list[tuple[str, Callable[[Path], object], str, str]] = [
     ("edited outside", rewritten(lambda data: data.replace(b"line 30\n", b"other\n")), "stale", "fresh"),
     ("a line more before", rewritten(lambda data: b"new\n" + data), "stale", "fresh"),
     ("a line more at the end", rewritten(lambda data: data + b"new\n"), "stale", "fresh"),
+    ("a blank line more at the end", rewritten(lambda data: data + b"\n"), "stale", "fresh"),
     ("CRLF", rewritten(lambda data: data.replace(b"\n", b"\r\n")), "fresh", "fresh"),
     ("a byte order mark", rewritten(lambda data: b"\xef\xbb\xbf" + data), "fresh", "fresh"),
     ("another encoding", rewritten(lambda data: b"\xff\xfe" + data.decode().encode("utf-16-le")), "fresh", "fresh"),
@@ -169,6 +170,29 @@ def test_a_scripted_change_after_a_recorded_reading_is_told_for_what_it_is(
     if expected == "moved" and not isinstance(seen.then, Whole):
         expected = "missing"  # what Claude Code shows leaves open how the file ends: no other one is surely it
     assert found.status == expected, found.now
+
+
+SHOWN_AT_END = ("cat a", "tail -n 2 a", "sed -n '$p' a", "cat a | tail -n +2", "cat -n a", "sed -n 2,9p a")
+
+
+@pytest.mark.parametrize("command", SHOWN_AT_END)
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_what_was_shown_to_the_end_of_a_file_has_changed_when_the_file_goes_on(
+    command: str, trimmed: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "a"
+    for before, after in ((b"y\nx\ny\nx\n", b"y\nx\ny\nx\nnew\n"), (b"a\nx\ny\n", b"a\nx\ny\nb\nx\ny\nnew\n")):
+        file.write_bytes(before)
+        out = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        meta = {"toolUseResult": {"stdout": out.strip("\n"), "stderr": ""}} if trimmed else {}
+        (seen,) = derive([asked(0, "bash", {"command": command}), answered(1, out, meta=meta)], "/w")
+        for data, status in ((before, "fresh"), (after, "stale")):
+            file.write_bytes(data)
+            assert [found.status for found in check([seen], Scope(str(tmp_path), "/w", "/w")).findings] == [status]
+        if trimmed and "-n a" not in command:
+            # Blank lines at the end were taken off, if there were any.
+            file.write_bytes(before + b"\n\n")
+            assert [found.status for found in check([seen], Scope(str(tmp_path), "/w", "/w")).findings] == ["fresh"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -115,15 +115,30 @@ def line_holds(match: Match, now: Text) -> Compared:
 def _end(known: Lines, found: list[Compared], now: Text) -> Compared:
     if not known.excerpts:
         return Compared(True) if not now.lines else Compared(False, at=1, why="it was empty")
-    if whole_in_lines(known) and found[0].holds and found[0].at != 1:
+    before = (found[0].at or 1) - 1
+    if (
+        whole_in_lines(known)
+        and found[0].holds
+        and (any(map(str.strip, now.lines[:before])) or before * (not known.blank))
+    ):
         return Compared(False, at=1, why="there are lines before the first")
     last, where = known.excerpts[-1], found[-1]
     if not where.holds or where.at is None:
         return Compared(True)  # said already
+    count = len(now.lines)
+    while known.blank and count and not now.lines[count - 1].strip():
+        count -= 1
     end = where.at + last.text.count("\n")
-    if end == len(now.lines):
+    if end >= count or ((last.first is None or last.snippet) and _closes(last, now.lines[:count])):
         return Compared(True)
     return Compared(False, at=end + 1, why=f"it goes on after line {end}, where it ended")
+
+
+def _closes(last: Excerpt, lines: list[str]) -> bool:
+    """Whether the last lines are an excerpt that is not known by its place, and may be in the file before."""
+    text = unified(last.text)
+    tail = "\n".join(lines[-text.count("\n") - 1 :])
+    return tail.endswith(text) if last.snippet else tail == text
 
 
 def _excerpt(excerpt: Excerpt, now: Text) -> Compared:

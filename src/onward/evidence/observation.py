@@ -93,6 +93,7 @@ class Lines(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="line
     Attributes:
         excerpts: the parts, in the file's order where that is known.
         ends: the last one ends where the file ends; whether in a line end is not known.
+        blank: of that end: blank lines may follow, which the tool that showed it takes off.
         of: how many lines the file had.
         replaced: the pieces of text that an edit took out or replaced, in its order. One that none of the excerpts
             has was not in the file any more.
@@ -105,6 +106,7 @@ class Lines(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="line
     replaced: tuple[str, ...] = ()
     sha256: str | None = None
     size: int | None = None
+    blank: bool = False
 
 
 class Match(Struct, frozen=True, omit_defaults=True):

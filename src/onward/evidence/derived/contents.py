@@ -36,7 +36,7 @@ def nl(command: Command) -> Print | None:
     rest = command.arguments
     if not command.plain or rest[:1] != ["-ba"] or len(rest) != 2 or rest[1].startswith("-"):
         return None  # without -ba empty lines have no number, and a line of blanks looks like one
-    return Content(rest[1], numbers=True)
+    return Content(rest[1], numbers=True, sections=True)
 
 
 def sed(command: Command) -> Print | None:

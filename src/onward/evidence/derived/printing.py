@@ -63,7 +63,7 @@ def _filtered(found: Print, command: Command) -> Print | None:
         case "sort" if isinstance(found, Names) and command.arguments in ([], ["-u"], ["-r"], ["-n"]):
             return found
         case "nl" if isinstance(found, Content) and command.arguments in (["-ba"], ["-b", "a"]) and found.first == 1:
-            return replace(found, numbers=True) if found.count is None and not found.numbers else None
+            return replace(found, numbers=True, sections=True) if found.count is None and not found.numbers else None
         case "grep" | "rg" | "egrep" | "fgrep":
             return _again(found, command)
     return None

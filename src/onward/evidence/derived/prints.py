@@ -15,12 +15,14 @@ class Content:
         first: the number of the first; None = counted from the end.
         count: how many at most; None = to the end.
         numbers: with numbers before them, as `cat -n` and `nl -ba` print them.
+        sections: instead of some lines (`\\:\\:`) an empty one is printed, as `nl` does.
     """
 
     path: str
     first: int | None = 1
     count: int | None = None
     numbers: bool = False
+    sections: bool = False
 
 
 @dataclass(frozen=True, slots=True)

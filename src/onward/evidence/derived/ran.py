@@ -116,14 +116,17 @@ class Ran:
             rows = [text for _, text in found]
         if not rows:
             return whole("") if one.first == 1 and one.count is None and ends and not self.output.trimmed else UNSHOWN
-        if one.first is None:
-            # Where they are is not known, and so not whether the file still ends with just these.
-            return shown(rows, None)
-        # Of a tool that takes off blank lines, nothing tells whether there were any at the end.
-        reached = ends and not self.output.trimmed and (one.count is None or len(rows) < one.count)
+        # What is counted from the end goes to the end. Empty lines of `nl` that were taken off were others.
+        reached = (
+            ends
+            and not (one.sections and self.output.trimmed)
+            and (one.count is None or len(rows) < one.count or one.first is None)
+        )
         # `cat` prints what is there: an empty last line is one of the file's.
         exact = not (reached and rows[-1] == "" and len(rows) > 1)
-        return shown(rows if exact else [*rows, ""], one.first, ends=reached)
+        known = shown(rows if exact else [*rows, ""], one.first, ends=reached)
+        # Of a tool that takes off blank lines, nothing tells whether there were any at the end.
+        return structs.replace(known, blank=reached and self.output.trimmed and not one.numbers)
 
     def _several(self, there: str, parts: tuple[Content, ...], headed: bool, piece: str) -> Iterator[Observation]:
         found = _headed(piece, [part.path for part in parts]) if headed else None
@@ -211,6 +214,9 @@ class Ran:
             yield self.done.of("file", address, UNSHOWN, action="listed", method=self.method(), cwd=cwd)
             return
         names = [name for name in names if name not in (".", "..", "./", "../")]
+        if not names and not complete:
+            yield self.done.unknown("directory", address, "none of its names was shown", cwd=cwd)
+            return
         known = Listing(tuple(names), complete, one.pattern, one.deep, one.hidden)
         yield self.done.of("directory", address, known, action="listed", method=self.method(), cwd=cwd)
 

@@ -55,7 +55,7 @@ def grep(command: Command, *, piped: bool = False) -> Print | None:
         name, _, value = word.partition("=")
         if word in ("-e", "--regexp") and rest:
             more = rest.pop(0)
-            expression = more if expression is None else f"{expression}\n{more}"
+            expression = more if expression is None else f"{expression} -e {more}"
         elif name in _AROUND:
             if not value and (not rest or not rest.pop(0).isdigit()):
                 return None
