@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec.structs import replace as replace_in
 
 from onward.errors import BlobMissing, NotFound, Refused
+from onward.evidence.claims import Told
 from onward.evidence.conclusions import Conclusion, conclude
 from onward.evidence.derived.deriving import CONTEXTS
 from onward.evidence.derived.deriving import observed as all_observed
@@ -18,9 +19,9 @@ from onward.evidence.naming import Names
 from onward.evidence.notice import Changed, changed, notice
 from onward.evidence.observation import Match, Matches, Observation, Subject
 from onward.evidence.status import Finding, Report, Status
+from onward.evidence.supersession import Left, Row
 from onward.evidence.words import counted
 from onward.model.event import Event, Header, given
-from onward.model.turns import infer_turns
 
 if TYPE_CHECKING:
     from onward.evidence.cache import Cache
@@ -174,7 +175,14 @@ def check(
             report = compare(
                 observations, scope, allow_outside=allow_outside, check_urls=urls, cache=cache, progress=progress
             )
-    conclusions = conclude(nodes, view.facts("note"), infer_turns(nodes), report.findings, about, base)
+    told = Told()
+    for event in sorted([*nodes, *view.facts("note")], key=lambda event: event.seq):
+        told.take(event)
+    findings = report.findings
+    rows = [Row(one.observation, Left(one.by, partly=one.partly)) for one in findings]
+    conclusions = conclude(
+        told.claims(rows, about, base), lambda number: (findings[number].status, findings[number].observation.seq)
+    )
     return Holding(
         view.log.session,
         view.branch,

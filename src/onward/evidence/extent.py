@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import intern
 
 from msgspec.structs import replace
 
 from onward.evidence import words
-from onward.evidence.observation import Excerpt, Lines, Observation, Whole
+from onward.evidence.observation import Excerpt, Lines, Listing, Matches, Observation, Subject, Whole
 
 NAMED = 8
 """Sources that are named; more are counted."""
@@ -31,6 +32,30 @@ def extent(observations: Sequence[Observation], path: Callable[[Observation], st
         for said in _unchecked(group, name, len(groups) > 1):
             unchecked[said] = None
     return _listed(checked), _listed(list(unchecked))
+
+
+def outline(seen: Observation, path: str) -> Observation:
+    """An observation without the text that was seen, of which `extent` says the same."""
+    then, covered = seen.then, seen.covered
+    match then:
+        case Lines(excerpts=excerpts):
+            bare = tuple(replace(one, text="\n" * one.text.count("\n")) for one in excerpts)
+            then = Lines(bare, ends=then.ends, of=then.of)
+        case Matches(complete=complete):
+            covered, then = words.covered(seen), Matches(complete=complete)
+        case Listing(complete=complete):
+            covered, then = words.covered(seen), Listing(complete=complete)
+        case Whole():
+            then = Whole()
+    return Observation(
+        seen.seq,
+        Subject(seen.subject.kind, path),
+        seen.action,
+        intern(_way(seen.method)),
+        then,
+        covered,
+        seen.not_covered,
+    )
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from onward.evidence.observation import Observation
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u312f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\uffef"
+_WITHOUT_BLANKS = re.compile(f"[{_UNSPACED}]")
 _TOKEN = re.compile(rf"(?:(?![{_UNSPACED}])[\w./~@+:%#=&?-])+")
-_PLAIN = re.compile(rf"(?:(?![{_UNSPACED}])[\w./~@+-])+\Z")
+_TOKEN_ASCII = re.compile(r"[\w./~@+:%#=&?-]+", re.ASCII)
+_PLAIN = re.compile(r"[\w./~@+-]+")
 _SIMPLE = re.compile(r"\w[\w-]*(?:\.[\w-]+)*(?:/\w[\w-]*(?:\.[\w-]+)*)*\Z")
 _QUOTED = re.compile(r"[`'\"]([^`'\"\n]{1,255})[`'\"]")
 _PLACE = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)\Z")
@@ -29,33 +31,49 @@ class Names:
     Only files, directories and URLs have names that people write; a search or a command is named by nobody.
     """
 
-    def __init__(self, observations: Sequence[Observation], cwd: str | None) -> None:
-        """Args: observations, of one path. cwd: the session's directory as recorded."""
+    def __init__(
+        self, observations: Iterable[Observation] = (), cwd: str | None = None, texts: Iterable[str] | None = None
+    ) -> None:
+        """Make them.
+
+        Args:
+            observations: of one path; more may be added.
+            cwd: the session's directory as recorded.
+            texts: the only ones that will be asked about: names that none of them has are not kept. None = any.
+        """
         self._root = None if cwd is None else posixpath.normpath(cwd.replace("\\", "/")).rstrip("/") + "/"
         self._by_name: dict[str, list[int]] = {}
-        self._bare: dict[str, str] = {}
-        bases: dict[str, set[str]] = {}
+        self._bare: dict[str, str | None] = {}  # a file's name -> the only path that ends in it
+        self._odd: list[str] | None = None
+        self._count = 0  # of odd names
+        self._meant: dict[str, tuple[str, ...]] = {}  # a word of a text -> the names that it may be
+        self._wanted: set[str] | None = None
+        if texts is not None:
+            self._wanted = {name for text in texts for name in (*self._said(text), *_QUOTED.findall(text))}
         for number, seen in enumerate(observations):
-            kind, address = seen.subject.kind, seen.subject.address
-            if kind == "url":
-                self._add(address, number)
-                continue
-            if kind not in ("file", "directory"):
-                continue
+            self.add(number, seen)
+
+    def add(self, number: int, seen: Observation) -> None:
+        """Add the next observation; `number` is its place in the sequence."""
+        kind, address = seen.subject.kind, seen.subject.address
+        self._odd = None
+        if kind == "url":
+            self._add(address, number)
+        elif kind in ("file", "directory"):
             path = self.path(address, seen.subject.cwd)
             if kind == "file" or "/" in path.strip("/"):
                 self._add(path, number)
             if path != address and (kind == "file" or "/" in address.strip("/")):
                 self._add(address.replace("\\", "/"), number)
             if kind == "file":
-                bases.setdefault(posixpath.basename(path), set()).add(path)
+                base = posixpath.basename(path)
+                if base in self._bare:
+                    if self._bare[base] != path:
+                        self._bare[base] = None
+                elif self._is_wanted(base):
+                    self._bare[base] = path
             elif len(path) > 1:
                 self._add(path + "/", number)
-        for base, paths in bases.items():
-            if len(paths) == 1:
-                (path,) = paths
-                self._bare[base] = path
-        self._odd = [name for name in [*self._by_name, *self._bare] if _PLAIN.match(name) is None][:ODD]
 
     def path(self, address: str, cwd: str | None = None) -> str:
         """A recorded path as people write it: relative to the session's directory where it lies below it."""
@@ -70,39 +88,82 @@ class Names:
         return path
 
     def _add(self, name: str, number: int) -> None:
-        if len(name) > 1:
-            numbers = self._by_name.setdefault(name, [])
-            if not numbers or numbers[-1] != number:
-                numbers.append(number)
+        numbers = self._by_name.get(name)
+        if numbers is None:
+            if not self._is_wanted(name):
+                return
+            numbers = self._by_name[name] = []
+            self._count += _is_odd(name)
+        if not numbers or numbers[-1] != number:
+            numbers.append(number)
+
+    def _is_wanted(self, name: str) -> bool:
+        """Whether a text may have a name: itself, or only the file's name that it ends in."""
+        return (
+            self._wanted is None
+            or name in self._wanted
+            or posixpath.basename(name) in self._wanted
+            or (self._count < ODD and _is_odd(name))
+        )
 
     def named(self, text: str) -> list[int]:
         """Which observations a text names, by their place in the sequence, in order."""
         if not self._by_name:
             return []
         found: set[int] = set()
-        for word in self._words(text.replace("\\", "/")):
-            if self._root is not None and word.startswith(self._root):
-                word = word[len(self._root) :]
-                found.update(self._by_name.get(word, ()))
-            if "/" in word or _looks_like_a_file(word):
-                found.update(self._by_name.get(word, ()))
-                if word in self._bare:
-                    found.update(self._by_name[self._bare[word]])
-        for quoted in _QUOTED.finditer(text):
-            if quoted[1] in self._bare:
-                found.update(self._by_name[self._bare[quoted[1]]])
+        for name in self._said(text):
+            found.update(self._by_name.get(name, ()))
+            if _looks_like_a_file(name):
+                found.update(self._alone(name))
+        for name in _QUOTED.findall(text):
+            found.update(self._alone(name))
+        if self._odd is None:
+            single = (name for name, path in self._bare.items() if path is not None)
+            self._odd = [name for name in (*self._by_name, *single) if _is_odd(name)][:ODD]
         for name in self._odd:
             if _whole(name, text):
-                found.update(self._by_name.get(name) or self._by_name[self._bare[name]])
+                found.update(self._by_name.get(name) or self._alone(name))
         return sorted(found)
 
-    def _words(self, text: str) -> Iterable[str]:
-        for token in _TOKEN.finditer(text):
-            word = token[0].rstrip(_ENDS)
-            for form in (word, _PLACE.sub("", word), word.partition(":")[2] if word.startswith("file:") else ""):
-                if form:
-                    yield form
-                    yield form.removeprefix("./").removeprefix("@")
+    def _alone(self, base: str) -> Sequence[int]:
+        """The observations of the only path that ends in a file's name."""
+        path = self._bare.get(base)
+        return () if path is None else self._by_name.get(path, ())
+
+    def _said(self, text: str) -> set[str]:
+        """The words of a text that may be names."""
+        tokens = (_TOKEN_ASCII if text.isascii() else _TOKEN).findall(text.replace("\\", "/"))
+        out: set[str] = set()
+        for token in set(tokens):
+            if token.isalpha() and token.isascii() and token[1:].islower() and not token.endswith("file"):
+                continue  # a word of a sentence, as most are
+            meant = self._meant.get(token)
+            if meant is None:
+                meant = self._meant[token] = self._meanings(token)
+            out.update(meant)
+        return out
+
+    def _meanings(self, token: str) -> tuple[str, ...]:
+        out = []
+        for word in _words(token):
+            inside = self._root is not None and word.startswith(self._root)
+            name = word[len(self._root or "") :] if inside else word
+            if inside or "/" in name or _looks_like_a_file(name):
+                out.append(name)
+        return tuple(out)
+
+
+def _words(token: str) -> Iterator[str]:
+    word = token.rstrip(_ENDS)
+    for form in (word, _PLACE.sub("", word), word.partition(":")[2] if word.startswith("file:") else ""):
+        if form:
+            yield form
+            yield form.removeprefix("./").removeprefix("@")
+
+
+def _is_odd(name: str) -> bool:
+    """Whether a name has characters that no word has."""
+    return _PLAIN.fullmatch(name) is None or (not name.isascii() and _WITHOUT_BLANKS.search(name) is not None)
 
 
 def _looks_like_a_file(word: str) -> bool:
@@ -130,4 +191,4 @@ def _whole(name: str, text: str) -> bool:
 
 def _joins(char: str) -> bool:
     """Whether a character goes on with a word; those of scripts without blanks do not."""
-    return char != "" and (char.isalnum() or char in "_/-") and re.match(rf"[{_UNSPACED}]", char) is None
+    return char != "" and (char.isalnum() or char in "_/-") and _WITHOUT_BLANKS.match(char) is None

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from onward.evidence.making import overlap
@@ -61,6 +62,13 @@ class Left:
 
 
 _ALONE = Left()
+
+
+class Row(Struct, frozen=True):
+    """An observation, and what is left of it."""
+
+    observation: Observation
+    left: Left
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ the same function that reads real ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from onward.errors import Refused
@@ -159,50 +159,74 @@ def is_person(event: Event) -> bool:
     return event.type == "user/message" and _data(event).get("source", "user") == "user"
 
 
-def infer_turns(path: Sequence[Event]) -> list[Turn]:
-    """The turns of a path, oldest first.
+def infer_turns(path: Iterable[Event]) -> list[Turn]:
+    """The turns of a path, oldest first (see `Turns`)."""
+    fold = Turns()
+    turns = [turn for event in path if (turn := fold.take(event)) is not None]
+    return turns if fold.now is None else [*turns, fold.now]
+
+
+class Turns:
+    """The turns of a path, from its nodes one after the other.
 
     Where the path has brackets, a turn is what they enclose; messages that a person gave just before turn/start
     belong to it. Elsewhere a turn starts with a person's message (several before a reply are one turn) and is
     complete with a reply that asks for no tool and does more than think, or that stopped for another reason than
     tools. More work after that reply (a follow-up that a program put in) belongs to the same turn.
     """
-    turns: list[Turn] = []
-    now: Turn | None = None
-    replied = False
-    asked = False
-    for event in path:
-        if event.type == "turn/start":
-            waiting = now if now is not None and now.inferred and not replied else None
-            if now is not None and waiting is None:
-                turns.append(now)
-            start = event.seq if waiting is None else waiting.start
-            now, replied = Turn(start, event.seq, False, None, inferred=False), False
-        elif now is not None and not now.inferred:
-            now = replace(now, end=event.seq)
-            if event.type == "turn/end":
-                turns.append(replace(now, complete=True, reason=str(_data(event).get("reason", "completed"))))
-                now = None
+
+    def __init__(self) -> None:
+        self._start: int | None = None  # None: no turn is on
+        self._end = -1
+        self._reason: str | None = None  # of an inferred turn that is complete so far
+        self._inferred = False
+        self._replied = False
+        self._asked = False
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is a turn that the last node belongs to, or that may go on."""
+        return self._start is not None
+
+    @property
+    def now(self) -> Turn | None:
+        """That turn, as far as it came; None where there is none."""
+        if self._start is None:
+            return None
+        return Turn(self._start, self._end, self._reason is not None, self._reason, self._inferred)
+
+    def take(self, event: Event) -> Turn | None:
+        """Go on with the path's next node: the turn that is over with it, where one is."""
+        type_, over = event.type, None
+        if type_ == "turn/start":
+            waiting = self._start if self._inferred and not self._replied else None
+            over = self.now if waiting is None else None
+            self._begin(event.seq if waiting is None else waiting, event.seq, inferred=False)
+        elif self._start is not None and not self._inferred:
+            self._end = event.seq
+            if type_ == "turn/end":
+                over = Turn(self._start, event.seq, True, str(_data(event).get("reason", "completed")), inferred=False)
+                self._start = None
         elif is_person(event):
-            if now is not None and not replied:
-                now = replace(now, end=event.seq)
-                continue
-            if now is not None:
-                turns.append(now)
-            now, replied = Turn(event.seq, event.seq, False, None, inferred=True), False
-        elif now is not None:
-            reason = _finishes(event)
-            if event.type == "assistant/message":
-                replied, asked = True, _has_calls(_data(event))
-            if reason is not None:
-                now = replace(now, end=event.seq, complete=True, reason=reason)
-            elif event.type == "assistant/message" or (asked and _works(event) and now.reason == "completed"):
-                now = replace(now, end=event.seq, complete=False, reason=None)
-            elif not now.complete:
-                now = replace(now, end=event.seq)
-    if now is not None:
-        turns.append(now)
-    return turns
+            if self._start is not None and not self._replied:
+                self._end = event.seq
+            else:
+                over = self.now
+                self._begin(event.seq, event.seq, inferred=True)
+        elif self._start is not None:
+            self._go_on(event)
+        return over
+
+    def _begin(self, start: int, end: int, *, inferred: bool) -> None:
+        self._start, self._end, self._reason, self._inferred, self._replied = start, end, None, inferred, False
+
+    def _go_on(self, event: Event) -> None:
+        """An inferred turn goes on with what no person said."""
+        if event.type == "assistant/message":
+            self._replied, self._asked = True, _has_calls(_data(event))
+            self._end, self._reason = event.seq, _finishes(event)
+        elif self._reason is None or (self._asked and self._reason == "completed" and _works(event)):
+            self._end, self._reason = event.seq, None
 
 
 def last_completed(path: Sequence[Event]) -> int | None:
@@ -215,9 +239,7 @@ def _works(event: Event) -> bool:
 
 
 def _finishes(event: Event) -> str | None:
-    """The reason that an inferred turn ends with at this event; None if it does not end here."""
-    if event.type != "assistant/message":
-        return None
+    """The reason that an inferred turn ends with at this reply; None if it does not end here."""
     data = _data(event)
     stop = data.get("stop")
     if data.get("interrupted") is True:
