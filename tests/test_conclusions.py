@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import onward
 from onward import Session, Store
-from onward.evidence.conclusions import Conclusion
+from onward.evidence.claims import Claim, Rest, Told
+from onward.evidence.conclusions import Conclusion, conclude
 from onward.evidence.extent import extent, merged
 from onward.evidence.making import of_bytes, of_lines
 from onward.evidence.naming import Names
 from onward.evidence.observation import Absent, Excerpt, Fingerprint, Lines, Observation, Subject, SubjectKind, Whole
-from onward.evidence.status import ORDER, STATUSES, worst
+from onward.evidence.status import ORDER, STATUSES, Status, worst
+from onward.evidence.supersession import Left, Row
 from onward.holding import Holding
+from onward.model.event import Event, Source
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 41))
 
@@ -36,9 +42,20 @@ def seen(
 
 # --- names ------------------------------------------------------------------------------------------------------
 
-PATHS = ("src/greet.ts", "lib/greet.ts", "src/basket.py", "Makefile", "main", "docs/über uns.md", "src/表格.ts", "src")
+PATHS = (
+    "src/greet.ts",
+    "lib/greet.ts",
+    "src/basket.py",
+    "Makefile",
+    "main",
+    "docs/über uns.md",
+    "src/表格.ts",
+    "src",
+    "x",
+)
 KINDS = {"src": "directory"}
-NAMES = Names([seen(path, kind=KINDS.get(path, "file")) for path in PATHS], "/w/p")  # type: ignore[arg-type]
+SEEN = [seen(path, kind=KINDS.get(path, "file")) for path in PATHS]  # type: ignore[arg-type]
+NAMES = Names(SEEN, "/w/p")
 
 NAMED = (
     ("src/greet.ts exports greet", ["src/greet.ts"]),
@@ -58,6 +75,7 @@ NAMED = (
     ("the Makefile builds it", ["Makefile"]),
     ("the main thing", []),
     ("the file `main` runs", ["main"]),
+    ("the file `x`, not x", ["x"]),
     ("über uns.md and docs/über uns.md", ["docs/über uns.md"]),
     ("表格.ts有误", ["src/表格.ts"]),
     ("everything in src/ is old", ["src"]),
@@ -68,7 +86,8 @@ NAMED = (
 
 @pytest.mark.parametrize(("text", "expected"), NAMED, ids=[text for text, _ in NAMED])
 def test_a_text_names_a_file_by_its_path_or_by_a_name_that_no_other_has(text: str, expected: list[str]) -> None:
-    assert [PATHS[number] for number in NAMES.named(text)] == expected
+    for names in (NAMES, Names(SEEN, "/w/p", [text])):
+        assert [PATHS[number] for number in names.named(text)] == expected
 
 
 def test_paths_from_another_directory_are_named_as_people_write_them() -> None:
@@ -249,6 +268,73 @@ def test_a_cited_reply_stands_for_the_results_of_the_calls_that_it_asks_for(work
     text = f"Summary.\n\n## Progress: Done\n- [{asked.seq}] It was read.\n"
     summary = work.session.summary(text, onward.replace(asked.seq, work.session.leaf), [(asked.seq, observed)]).seq
     assert work.conclusions()[summary].sources == (result, observed)
+
+
+class Rows(Sequence[Row]):
+    """Rows of which it is counted how they were asked for."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows, self.rounds, self.single = rows, 0, 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        self.rounds += 1
+        return iter(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        self.single += 1
+        return self.rows[index]
+
+
+def looked(count: int, files: int) -> Rows:
+    """Looks at some files in turn, of seq 0, 1, …; each at what was there before."""
+    out = []
+    for seq in range(count):
+        by = seq + files if seq + files < count else None
+        out.append(
+            Row(Observation(seq, Subject("file", f"f{seq % files}.py"), "looked", "Read", Whole("00")), Left(by))
+        )
+    return Rows(out)
+
+
+def noted(seq: int, text: str, *sources: Source) -> Event:
+    return Event(seq=seq, type="note", time=0, data={"text": text}, sources=sources)
+
+
+def claimed(rows: Rows, *events: Event) -> tuple[Claim, ...]:
+    told = Told()
+    for event in events:
+        told.take(event)
+    return told.claims(rows, {}, "/w")
+
+
+def test_claims_are_kept_without_what_they_rest_on_and_come_back_equal() -> None:
+    rows = looked(4, 2)
+    claims = claimed(rows, noted(1, "f0.py and f1.py"), noted(9, "all", (1, 2)))
+    assert [claim.rests for claim in claims] == [(Rest(2), Rest(3)), (Rest(3), Rest(2))]
+    assert [claim.sources for claim in claims] == [(0, 1), (1, 2)]
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(claims), type=tuple[Claim, ...]) == claims
+    statuses: list[Status] = ["superseded", "superseded", "fresh", "stale"]
+    first, second = conclude(claims, lambda number: (statuses[number], number))
+    assert first.status == second.status == "stale" and first.because == (3,)
+
+
+def test_what_was_seen_otherwise_behind_a_claim_is_past_for_it() -> None:
+    rows = looked(3, 1)
+    rows.rows[2] = Row(replace(rows.rows[2].observation, action="changed", then=Whole("01")), Left())
+    before, after = claimed(rows, noted(1, "f0.py"), noted(2, "f0.py"))
+    assert (before.rests, after.rests) == ((Rest(2, 2),), (Rest(2),))
+
+
+def test_summaries_that_cite_a_whole_path_and_each_other_go_through_its_rows_twice() -> None:
+    rows = looked(5_000, 2_000)
+    claims = claimed(rows, *(noted(10_000 + n, "all of it", (0, 9_999), *range(10_000, 10_000 + n)) for n in range(3)))
+    assert [(len(claim.sources), len(claim.rests)) for claim in claims] == [(5_000, 2_000)] * 3
+    assert (rows.rounds, rows.single) == (2, 0)
+    claimed(rows, noted(10_000, "f7.py"))
+    assert (rows.rounds, rows.single) == (3, 3), "of few, only these are asked for"
 
 
 # --- what was looked at again -----------------------------------------------------------------------------------

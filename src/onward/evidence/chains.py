@@ -12,6 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from itertools import compress, groupby
 
@@ -193,7 +194,8 @@ class Became:
                 self.outlines[number] = outline(seen, path(seen.subject))
             if not matter[number] & _ON_THE_WAY:
                 continue
-            differ.update(was for was, then in earlier.pop(number, ()) if not _same(then, seen.then))
+            now = _Now(seen.then)
+            differ.update(was for was, then in earlier.pop(number, ()) if not _same(then, now))
             following = chains.next[number]
             if following < 0:
                 if row.left.by is None:
@@ -201,10 +203,8 @@ class Became:
             elif chains.changes(following):
                 differ.add(number)
             else:
-                then = (
-                    seen.then if chains.has_text(following) and isinstance(seen.then, Lines) else _digested(seen.then)
-                )
-                earlier.setdefault(following, []).append((number, then))
+                found = isinstance(seen.then, Lines) and chains.has_text(following)
+                earlier.setdefault(following, []).append((number, seen.then if found else now.short))
         return differ
 
     def _note_partly(self, number: int, partly: Iterable[int]) -> None:
@@ -221,28 +221,41 @@ def _some(rows: Sequence[Row], flags: bytearray) -> Iterator[tuple[int, Row]]:
     return compress(enumerate(rows), flags)
 
 
-def _same(then: Fingerprint, now: Fingerprint) -> bool:
-    """Whether a later look, that is no change, saw what was seen before; `then` is digested or has its lines."""
-    if isinstance(then, Lines) and isinstance(now, Whole) and now.text is not None and then.excerpts:
-        return all(one.holds for one in holds(then, Text(unified(now.text))))
-    now = _digested(now)
-    if isinstance(then, Whole) and isinstance(now, Whole) and then != now:
-        if then.sha256 is not None and now.sha256 is not None:
-            return then.sha256 == now.sha256
-        return then.text is not None and then.text == now.text
-    return then == now
+class _Now:
+    """What a look saw, in the forms in which it is compared."""
+
+    def __init__(self, then: Fingerprint) -> None:
+        self.then = then
+
+    @cached_property
+    def short(self) -> Fingerprint:
+        """With digests in the place of a file's text, however its lines end."""
+        match self.then:
+            case Whole(text=str(text)):
+                return replace(self.then, text=_digest(unified(text)))
+            case Lines(excerpts=excerpts, replaced=replaced):
+                short = tuple(replace(one, text=_digest(one.text)) for one in excerpts)
+                return replace(self.then, excerpts=short, replaced=tuple(map(_digest, replaced)))
+            case _:
+                return self.then
+
+    @cached_property
+    def text(self) -> Text | None:
+        """Of a whole file."""
+        if isinstance(self.then, Whole) and self.then.text is not None:
+            return Text(unified(self.then.text))
+        return None
 
 
-def _digested(then: Fingerprint) -> Fingerprint:
-    """A file's fingerprint with digests in the place of its text, however its lines end; others as they are."""
-    match then:
-        case Whole(text=str(text)):
-            return replace(then, text=_digest(unified(text)))
-        case Lines(excerpts=excerpts, replaced=replaced):
-            short = tuple(replace(one, text=_digest(one.text)) for one in excerpts)
-            return replace(then, excerpts=short, replaced=tuple(map(_digest, replaced)))
-        case _:
-            return then
+def _same(then: Fingerprint, now: _Now) -> bool:
+    """Whether a later look, which is no change, saw what was seen before: `then` is short, or has lines to look for."""
+    if isinstance(then, Lines) and now.text is not None:
+        return bool(then.excerpts) and all(one.holds for one in holds(then, now.text))
+    if isinstance(then, Whole) and isinstance(now.short, Whole) and then != now.short:
+        if then.sha256 is not None and now.short.sha256 is not None:
+            return then.sha256 == now.short.sha256
+        return then.text is not None and then.text == now.short.text
+    return then == now.short
 
 
 def _digest(text: str) -> str:

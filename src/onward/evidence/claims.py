@@ -296,8 +296,8 @@ class _Basis:
             last = self._chains.last[number]
             if past is not None:
                 rest = Rest(last, past)
-            elif (rest := self._as_it_is.get(last)) is None:
-                rest = self._as_it_is[last] = Rest(last)
+            else:
+                rest = self._as_it_is.get(last) or self._as_it_is.setdefault(last, Rest(last))
             out[rest] = None
         return tuple(out)
 

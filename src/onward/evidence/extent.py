@@ -26,11 +26,12 @@ def extent(observations: Sequence[Observation], path: Callable[[Observation], st
     groups: dict[tuple[str, str], list[Observation]] = {}
     for seen in observations:
         groups.setdefault((seen.subject.kind, path(seen)), []).append(seen)
-    checked = [_checked(_together(group), name) for (_, name), group in groups.items()]
+    checked: list[str] = []
     unchecked: dict[str, None] = {}
     for (_, name), group in groups.items():
-        for said in _unchecked(group, name, len(groups) > 1):
-            unchecked[said] = None
+        together = _together(group)
+        checked.append(_checked(together, name))
+        unchecked.update(dict.fromkeys(_unchecked(group, together, name, len(groups) > 1)))
     return _listed(checked), _listed(list(unchecked))
 
 
@@ -39,7 +40,7 @@ def outline(seen: Observation, path: str) -> Observation:
     then, covered = seen.then, seen.covered
     match then:
         case Lines(excerpts=excerpts):
-            bare = tuple(replace(one, text="\n" * one.text.count("\n")) for one in excerpts)
+            bare = tuple(replace(one, text=intern("\n" * one.text.count("\n"))) for one in excerpts)
             then = Lines(bare, ends=then.ends, of=then.of)
         case Matches(complete=complete):
             covered, then = words.covered(seen), Matches(complete=complete)
@@ -49,7 +50,7 @@ def outline(seen: Observation, path: str) -> Observation:
             then = Whole()
     return Observation(
         seen.seq,
-        Subject(seen.subject.kind, path),
+        Subject(seen.subject.kind, intern(path)),
         seen.action,
         intern(_way(seen.method)),
         then,
@@ -116,10 +117,10 @@ def _checked(seen: Observation, name: str) -> str:
     return f"{covered} of {name}{by}" if covered else f"{name}{by}"
 
 
-def _unchecked(group: Sequence[Observation], name: str, several: bool) -> list[str]:
+def _unchecked(group: Sequence[Observation], together: Observation, name: str, several: bool) -> list[str]:
     """What was left out of one source; what the observations say themselves stays as it is."""
     own = [seen.not_covered for seen in group if seen.not_covered]
-    said = words.not_covered(replace(_together(group), not_covered=""))
+    said = words.not_covered(replace(together, not_covered=""))
     if said == REST:
         said = f"the rest of {name}" if several else REST
     elif said.startswith("line"):

@@ -79,6 +79,8 @@ class Names:
         """A recorded path as people write it: relative to the session's directory where it lies below it."""
         if cwd is None and _SIMPLE.match(address) is not None:
             return address
+        if self._root is not None and address.startswith(self._root) and _SIMPLE.match(address, len(self._root)):
+            return address[len(self._root) :]
         path = address.replace("\\", "/")
         if not path.startswith(("/", "~")) and cwd is not None:
             path = posixpath.join(cwd.replace("\\", "/"), path)

@@ -223,8 +223,9 @@ class Turns:
     def _go_on(self, event: Event) -> None:
         """An inferred turn goes on with what no person said."""
         if event.type == "assistant/message":
-            self._replied, self._asked = True, _has_calls(_data(event))
-            self._end, self._reason = event.seq, _finishes(event)
+            data = _data(event)
+            self._replied, self._asked = True, _has_calls(data)
+            self._end, self._reason = event.seq, _finishes(data, self._asked)
         elif self._reason is None or (self._asked and self._reason == "completed" and _works(event)):
             self._end, self._reason = event.seq, None
 
@@ -238,9 +239,8 @@ def _works(event: Event) -> bool:
     return event.type in ("tool/call", "tool/result")
 
 
-def _finishes(event: Event) -> str | None:
-    """The reason that an inferred turn ends with at this reply; None if it does not end here."""
-    data = _data(event)
+def _finishes(data: dict[str, Any], asked: bool) -> str | None:
+    """The reason that an inferred turn ends with at this reply, which asked for tools or not; None if it goes on."""
     stop = data.get("stop")
     if data.get("interrupted") is True:
         return "interrupted"
@@ -248,7 +248,7 @@ def _finishes(event: Event) -> str | None:
         return CUT_OFF_STOPS[stop]
     if stop is None and _only_thinks(data):
         return None  # a format whose replies come in pieces; what was thought is not yet said
-    if not _has_calls(data) or (isinstance(stop, str) and stop not in TOOL_USE_STOPS):
+    if not asked or (isinstance(stop, str) and stop not in TOOL_USE_STOPS):
         return "completed"
     return None
 
