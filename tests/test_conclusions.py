@@ -23,7 +23,7 @@ from onward.evidence.naming import Names
 from onward.evidence.observation import Absent, Excerpt, Fingerprint, Lines, Observation, Subject, SubjectKind, Whole
 from onward.evidence.status import ORDER, STATUSES, Status, worst
 from onward.evidence.supersession import Left, Row
-from onward.holding import Holding
+from onward.holding.answer import Holding
 from onward.model.event import Event, Source
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 41))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from onward.context.counting import Count
     from onward.context.model import ModelClient
     from onward.explain.explanation import Explanation
-    from onward.holding import Holding
+    from onward.holding.answer import Holding
     from onward.model.checkpoint import Bindings
     from onward.running.aio import AsyncTurn
     from onward.running.compacting import AsyncWriter, Compacted

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from onward.context.tokens import Tokenizer
     from onward.evidence.checking import Progress
     from onward.evidence.observation import Observation
-    from onward.holding import Holding
+    from onward.holding.answer import Holding
     from onward.model.call import Call
     from onward.model.prices import PriceTable
 
@@ -264,7 +264,7 @@ class View:
         Raises:
             NotFound: there is no directory `root`.
         """
-        from onward.holding import check
+        from onward.holding.checking import check
 
         return check(self, root, allow_outside=allow_outside, urls=urls, cached=cached, progress=progress)
 

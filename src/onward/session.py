@@ -26,7 +26,7 @@ from onward.selecting import select
 if TYPE_CHECKING:
     from onward.evidence.observation import Action, Fingerprint
     from onward.explain.explanation import Explanation
-    from onward.holding import Holding
+    from onward.holding.answer import Holding
     from onward.keeper import Keeper
     from onward.running.hooks import Hooks
     from onward.running.turn import Turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,28 @@ def document(value: Any) -> None:
 
     text = escaped_json(msgspec.json.encode(value).decode())
     sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def streamed(before: dict[str, Any], name: str, items: Iterable[Any], after: dict[str, Any]) -> None:
+    """Print a JSON document one of whose members is a long list that need not be in memory.
+
+    Args:
+        before, after: the members before and behind it; one of both at least on either side.
+        name: the list's.
+    """
+    import msgspec
+
+    def write(text: bytes) -> None:
+        sys.stdout.write(escaped_json(text.decode()))
+
+    encode = msgspec.json.encode
+    write(encode(before)[:-1] + b"," + encode(name) + b":[")
+    comma = b""
+    for item in items:
+        write(comma + encode(item))
+        comma = b","
+    write(b"]," + encode(after)[1:] + b"\n")
     sys.stdout.flush()
 
 

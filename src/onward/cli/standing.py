@@ -13,7 +13,7 @@ from onward.model.text import one_line
 if TYPE_CHECKING:
     from onward.evidence.conclusions import Conclusion
     from onward.evidence.status import Finding, Status
-    from onward.holding import Holding
+    from onward.holding.answer import Holding
 
 STYLES = {
     "stale": "bold red",
@@ -35,6 +35,9 @@ DIFF = 20
 
 ROWS = 12
 """Rows of a status, and lines of a conclusion, that people are shown without `--full`."""
+
+LAST = 2_000
+"""Observations of a status among which these rows are."""
 
 LEADS = 3
 """Leads that are."""
@@ -81,13 +84,14 @@ def say_status(found: Holding, full: bool) -> None:
     for status in ORDER:
         if found.counts[status] and (full or status != "superseded"):
             output.say(f"\n{status}", STYLES[status])
-            _say_findings(found, (one for one in found.findings if one.status == status), full)
+            _say_findings(found, status, full)
     _say_conclusions(found.conclusions, full)
 
 
-def _say_findings(found: Holding, findings: Iterable[Finding], full: bool) -> None:
+def _say_findings(found: Holding, status: Status, full: bool) -> None:
     rows: dict[object, _Row] = {}
-    for one in findings:
+    every = full or status in WORSE
+    for one in found.findings.having((status,), None if every else LAST):
         seen, said = one.observation, "; ".join(part for part in (one.now, one.note) if part)
         nameless = one.status == "unverifiable" and seen.subject.kind not in ("file", "directory")
         name = seen.subject.kind if nameless else found.path(seen)
@@ -100,11 +104,10 @@ def _say_findings(found: Holding, findings: Iterable[Finding], full: bool) -> No
             row.seqs.append(seen.seq)
         else:
             row.more += 1
-    status = next(iter(rows.values())).last.status
-    shown = list(rows.values()) if full or status in WORSE else list(deque(rows.values(), ROWS))
+    shown = list(rows.values()) if every else list(deque(rows.values(), ROWS))
     for row in shown:
         _say_row(found, row, full)
-    left = sum(map(len, rows.values())) - sum(map(len, shown))
+    left = found.counts[status] - sum(map(len, shown))
     if left:
         output.say(f"  and {output.counted(left, 'earlier one')}; --full shows them", "dim")
 

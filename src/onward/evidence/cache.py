@@ -5,10 +5,11 @@ A file of SQLite beside the catalogue. It is safe to delete, and safe to lose: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onward.evidence import shelf
 from onward.evidence.files import Digests, Stat
 from onward.log.database import Database, Warn, log_warning
 from onward.log.files import settled
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 APPLICATION = 0x4F4E5745
 """`ONWE`."""
 
-VERSION = 3
+VERSION = 4
 """Another one also where the rules are others by which something holds, because verdicts are kept."""
 
 BUSY_SECONDS = 2.0
@@ -37,6 +38,7 @@ _SCHEMA = (
         sha256 BLOB NOT NULL, line INTEGER, moved INTEGER NOT NULL,
         PRIMARY KEY (root, folder, name, known)
     ) WITHOUT ROWID""",
+    *shelf.SCHEMA,
 )
 
 Known = tuple[Stat, Digests]
@@ -58,23 +60,28 @@ def trustworthy(state: Stat) -> bool:
 
 
 class Cache:
-    """The digests of files by their state. Thread-safe; never an error: what cannot be read is hashed again."""
+    """The digests of files by their state. Thread-safe; never an error: what cannot be read is hashed again.
+
+    Attributes:
+        shelf: what checks came to, in the same file.
+    """
 
     def __init__(self, path: Path | None, *, warn: Warn = log_warning) -> None:
         """Nothing is opened yet. `path`: the file, or None for one in memory; `warn` is told what went wrong."""
         self._database = Database(
             path, application=APPLICATION, version=VERSION, schema=_SCHEMA, busy=BUSY_SECONDS, warn=warn
         )
+        self.shelf = shelf.Shelf(self._database)
 
     def close(self) -> None:
         """Release the file."""
         self._database.close()
 
-    def known(self, folders: Sequence[tuple[str, str]]) -> list[Kept]:
-        """What is kept of the files in some folders, each given as root and path below it."""
+    def known(self, folders: Sequence[tuple[str, str, Collection[str]]]) -> list[Kept]:
+        """What is kept of files in some folders, each given as root, path below it, and the names of the files."""
 
         def work(connection: sqlite3.Connection) -> list[Kept]:
-            return [_kept(connection, *folder) if _storable(*folder) else NOTHING for folder in folders]
+            return [_kept(connection, root, folder, names) for root, folder, names in folders]
 
         return self._database.run(work, write=False) or [NOTHING] * len(folders)
 
@@ -88,12 +95,12 @@ class Cache:
         rows = [
             (root, folder, name, s.dev, s.ino, s.size, s.mtime, s.ctime, d.sha256, d.blob)
             for folder, name, s, d in files
-            if _storable(root, folder, name)
+            if storable(root, folder, name)
         ]
         held = [
             (root, folder, name, known, *verdict)
             for folder, name, known, verdict in verdicts
-            if _storable(root, folder, name)
+            if storable(root, folder, name)
         ]
         if not rows and not held:
             return
@@ -105,25 +112,32 @@ class Cache:
         self._database.run(work, write=True)
 
 
-def _kept(connection: sqlite3.Connection, root: str, folder: str) -> Kept:
+def _kept(connection: sqlite3.Connection, root: str, folder: str, names: Collection[str]) -> Kept:
+    if not storable(root, folder):
+        return NOTHING
+    files: dict[str, Known] = {}
+    held: dict[tuple[str, bytes], Verdict] = {}
     # A damaged row may have anything in it: such a file is hashed again.
-    rows = connection.execute(
-        "SELECT name, dev, ino, size, mtime, ctime, sha256, blob FROM file WHERE root = ? AND folder = ?"
-        " AND typeof(sha256) = 'blob' AND typeof(blob) = 'blob'",
-        (root, folder),
-    )
-    verdicts = connection.execute(
-        "SELECT name, known, sha256, line, moved FROM verdict WHERE root = ? AND folder = ?"
-        " AND typeof(line) IN ('integer', 'null')",
-        (root, folder),
-    )
-    return (
-        {name: (Stat(*state), Digests(sha256, blob)) for name, *state, sha256, blob in rows},
-        {(name, known): (sha256, line, bool(moved)) for name, known, sha256, line, moved in verdicts},
-    )
+    for name in names:
+        if not storable(name):
+            continue
+        place = (root, folder, name)
+        for *state, sha256, blob in connection.execute(
+            "SELECT dev, ino, size, mtime, ctime, sha256, blob FROM file WHERE root = ? AND folder = ? AND name = ?"
+            " AND typeof(sha256) = 'blob' AND typeof(blob) = 'blob'",
+            place,
+        ):
+            files[name] = Stat(*state), Digests(sha256, blob)
+        for known, sha256, line, moved in connection.execute(
+            "SELECT known, sha256, line, moved FROM verdict WHERE root = ? AND folder = ? AND name = ?"
+            " AND typeof(line) IN ('integer', 'null')",
+            place,
+        ):
+            held[name, known] = sha256, line, bool(moved)
+    return files, held
 
 
-def _storable(*texts: str) -> bool:
+def storable(*texts: str) -> bool:
     """Names that are no UTF-8 have no place in a database; their files are hashed every time."""
     try:
         for text in texts:

@@ -1,12 +1,16 @@
-"""Whether observations still hold: what is left of each, where it lies now, and what is there. Plans, then looks."""
+"""Whether observations still hold: what is left of each, where it lies now, and what is there. Plans, then looks.
+
+Rows pass through in windows, so that what is in memory does not grow with their number.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count, islice
+from types import TracebackType
 
 from msgspec.structs import replace
 
@@ -32,32 +36,57 @@ from onward.evidence.observation import (
 from onward.evidence.pages import check_pages
 from onward.evidence.scope import Inside, Located, Locator, Outside, Scope, Unusable
 from onward.evidence.status import ORDER, Finding, Report
-from onward.evidence.supersession import Left, supersede
+from onward.evidence.supersession import Left, Row, supersede
+from onward.evidence.watching import Watch
 
 DIFFS = 200
 """Diffs of one check; making one costs more than everything else about its file."""
 
-WINDOW = 64
+ROWS = 2_000
+"""Observations that are planned together."""
+
+FOLDERS = 64
 """Folders that are looked into before what was found is put away."""
 
+LOST = 20_000
+"""Observations of files that are gone for which it is looked where they went."""
+
 Progress = Callable[[int, int], None]
-"""Told how many of how many files were looked at."""
+"""Told how many of how many observations were looked at."""
+
+At = tuple[bool, Parts]
+"""A place: whether it is outside of the root, and the names that lead there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of an observation.
+
+    Attributes:
+        watched: it is so again while these files are as they were; empty = always. None = it has to be looked at.
+    """
+
+    finding: Finding
+    watched: tuple[Watch, ...] | None = None
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What has to be looked at.
+    """What of a window of rows has to be looked at.
 
     Attributes:
         folders: tasks, by whether they are outside of the root, and by folder.
-        judged: what is known without looking, or was found: a list an observation.
+        judged: what is known without looking, or was found, by number of the observation.
+        asked: how many tasks there are, by number.
     """
 
-    folders: dict[tuple[bool, Parts], list[Task]] = field(default_factory=dict)
-    judged: list[list[Judged]] = field(default_factory=list)
-    listings: list[tuple[int, bool, Parts, Listing]] = field(default_factory=list)
-    pages: list[tuple[int, str, Response]] = field(default_factory=list)
-    places: dict[int, tuple[bool, Parts]] = field(default_factory=dict)
+    folders: dict[At, list[Task]] = field(default_factory=dict)
+    judged: dict[int, list[Judged]] = field(default_factory=dict)
+    asked: dict[int, int] = field(default_factory=dict)
+    listings: dict[int, tuple[At, Listing]] = field(default_factory=dict)
+    pages: dict[int, Response] = field(default_factory=dict)
+    places: dict[int, At] = field(default_factory=dict)
+    watched: dict[int, list[Watch]] = field(default_factory=dict)
 
 
 def check(
@@ -71,243 +100,340 @@ def check(
     diffs: int = DIFFS,
     threads: int | None = None,
 ) -> Report:
-    """Compare what was observed with what is there now.
+    """Compare what was observed with what is there now. `observations`: of one path, in its order; the rest is as of
+    `Checker`."""
+    left = supersede(observations, Places(scope).key)
+    rows = [Row(seen, rest) for seen, rest in zip(observations, left, strict=True)]
+    with Checker(
+        scope,
+        allow_outside=allow_outside,
+        check_urls=check_urls,
+        cache=cache,
+        progress=progress,
+        diffs=diffs,
+        threads=threads,
+    ) as checker:
+        found = {number: answer.finding for number, answer in checker.look(enumerate(rows), len(rows))}
+        found |= {number: answer.finding for number, answer in checker.late(lambda: rows).items()}
+    return Report(tuple(found[number] for number in range(len(rows))), tuple(checker.notes))
 
-    Args:
-        observations: of one path, in its order.
-        scope: the root that is looked into, and what it was when the session was recorded.
-        allow_outside: also look at files outside of the root, by their recorded paths on this machine.
-        check_urls: also ask servers.
-        cache: what files were when they were last hashed.
-        progress: told how far it is.
-        diffs: how many to make at most.
-        threads: that read files; None = as many as there are processors, at most four.
-    """
-    locator = Locator(scope)
-    located: dict[tuple[str, str | None], Located] = {}
 
-    def place(path: str, cwd: str | None) -> Located:
-        found = located.get((path, cwd))
+class Places:
+    """Where recorded paths lie in a scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        """Nothing is looked at."""
+        self._locator = Locator(scope)
+        self._last: dict[tuple[str, str | None], Located] = {}
+
+    def place(self, path: str, cwd: str | None) -> Located:
+        """Where a path lies that was meant from `cwd`; None = the session's directory."""
+        found = self._last.get((path, cwd))
         if found is None:
-            found = located[path, cwd] = locator.locate(path, cwd)
+            if len(self._last) >= ROWS:
+                self._last.clear()
+            found = self._last[path, cwd] = self._locator.locate(path, cwd)
         return found
 
-    left = supersede(observations, lambda path, cwd: _key(place(path, cwd), path))
-    plan = _planned(observations, left, place, allow_outside, check_urls)
-    trees = {False: Tree(scope.root)}
-    if allow_outside:
-        trees[True] = Tree("/")
-    numbers = count()
-
-    def shows() -> bool:
-        return next(numbers) < diffs
-
-    _look(plan, trees, cache, progress, shows, threads)
-    for number, outside, parts, listing in plan.listings:
-        plan.judged[number].append(look_at_listing(trees[outside], parts, listing))
-    answers, unasked = check_pages(plan.pages)
-    for number, judged in answers.items():
-        plan.judged[number].append(judged)
-    moved, cut = _moved(observations, plan, trees[False])
-    findings = [
-        _finding(number, seen, rest, plan, moved.get(number), scope, shows)
-        for number, (seen, rest) in enumerate(zip(observations, left, strict=True))
-    ]
-    notes = [note for note in (cut, unasked) if note]
-    over = next(numbers) - diffs
-    if over > 0:
-        notes.append(f"{words.counted(over, 'diff')} beyond the first {diffs:,} were not made")
-    return Report(tuple(findings), tuple(notes))
+    def key(self, path: str, cwd: str | None) -> Hashable:
+        """What tells a file from others."""
+        place = self.place(path, cwd)
+        if isinstance(place, Inside):
+            return place.parts
+        return place.path if isinstance(place, Outside) else "\0" + path
 
 
-def _key(place: Located, path: str) -> Hashable:
-    """What tells a file from others."""
-    if isinstance(place, Inside):
-        return place.parts
-    return place.path if isinstance(place, Outside) else "\0" + path
+class Checker:
+    """One look at what observations are about.
 
+    Attributes:
+        trees: the root, and what is outside of it where that may be looked at.
+        notes: what was left out, in sentences; whole after `late`.
+    """
 
-# --- planning ---------------------------------------------------------------------------------------------------
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        allow_outside: bool = False,
+        check_urls: bool = False,
+        cache: Cache | None = None,
+        progress: Progress | None = None,
+        diffs: int = DIFFS,
+        threads: int | None = None,
+    ) -> None:
+        """Nothing is looked at yet.
 
+        Args:
+            scope: the root that is looked into, and what it was when the session was recorded.
+            allow_outside: also look at files outside of the root, by their recorded paths on this machine.
+            check_urls: also ask servers.
+            cache: what files were when they were last hashed.
+            progress: told how far it is.
+            diffs: how many to make at most.
+            threads: that read files; None = as many as there are processors, at most four.
+        """
+        self.notes: list[str] = []
+        self._scope, self._places = scope, Places(scope)
+        self._outside, self._urls = allow_outside, check_urls
+        self._cache, self._progress = cache, progress
+        self.trees = {False: Tree(scope.root)}
+        if allow_outside:
+            self.trees[True] = Tree("/")
+        self._diffs, self._numbers = diffs, count()
+        self._pool = ThreadPoolExecutor(threads or min(4, os.cpu_count() or 1))
+        self._lost: list[tuple[int, Row, At]] = []
+        self._more_lost = 0
+        self._pages: list[tuple[int, Row, Response]] = []
 
-def _planned(
-    observations: Sequence[Observation],
-    left: Sequence[Left],
-    place: Callable[[str, str | None], Located],
-    allow_outside: bool,
-    check_urls: bool,
-) -> _Plan:
-    plan = _Plan(judged=[[] for _ in observations])
+    def __enter__(self) -> Checker:
+        return self
 
-    def where(number: int, path: str, cwd: str | None) -> tuple[bool, Parts] | None:
-        found = place(path, cwd)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def look(self, rows: Iterable[tuple[int, Row]], total: int) -> Iterator[tuple[int, Answer]]:
+        """What became of some observations of a path, in their order. What `late` answers is provisional here.
+
+        Args:
+            rows: by number.
+            total: how many there are, for the progress.
+        """
+        done, left = 0, iter(rows)
+        while window := list(islice(left, ROWS)):
+            plan = self._planned(window)
+            self._look(plan)
+            for number, ((outside, parts), listing) in plan.listings.items():
+                plan.judged[number].append(look_at_listing(self.trees[outside], parts, listing))
+            for number, row in window:
+                yield number, self._answer(number, row, plan)
+            done += len(window)
+            if self._progress is not None:
+                self._progress(done, total)
+
+    def late(self, rows: Callable[[], Iterable[Row]]) -> dict[int, Answer]:
+        """What could not be told at once: where files went that are gone, what servers say.
+
+        Args:
+            rows: gives all of the path, in order; asked only where files are gone.
+        """
+        out: dict[int, Answer] = {}
+        answers, unasked = check_pages(
+            [(number, row.observation.subject.address, then) for number, row, then in self._pages]
+        )
+        for number, row, _ in self._pages:
+            out[number] = Answer(self._finding(row, answers[number], None))
+        if self._lost:
+            out |= self._moved(rows())
+        if unasked:
+            self.notes.append(unasked)
+        over = next(self._numbers) - self._diffs
+        if over > 0:
+            self.notes.append(f"{words.counted(over, 'diff')} beyond the first {self._diffs:,} were not made")
+        return out
+
+    # --- planning -----------------------------------------------------------------------------------------------
+
+    def _planned(self, rows: Sequence[tuple[int, Row]]) -> _Plan:
+        plan = _Plan()
+        for number, row in rows:
+            plan.judged[number] = []
+            plan.asked[number] = 0
+            if row.left.by is None:
+                self._plan_row(plan, number, row.observation, row.left)
+        return plan
+
+    def _plan_row(self, plan: _Plan, number: int, seen: Observation, left: Left) -> None:
+        subject, then, judged = seen.subject, seen.then, plan.judged[number]
+        if isinstance(then, Matches):
+            then = left.rest if isinstance(left.rest, Matches) else then
+            self._plan_matches(plan, number, then, seen)
+        elif isinstance(then, Response):
+            if subject.kind != "url":
+                judged.append(Judged("unverifiable", "not asked", "it is no URL"))
+            elif self._urls:
+                plan.pages[number] = then
+            else:
+                judged.append(Judged("unverifiable", "not asked", "servers are asked only on demand"))
+        elif isinstance(then, Unverifiable):
+            judged.append(unverifiable(then))
+        elif subject.kind not in ("file", "directory"):
+            said = f"a {subject.kind} is not looked at again" if subject.kind != "other" else "it is no file"
+            judged.append(Judged("unverifiable", "not looked at", said))
+        else:
+            at = self._where(judged, *(left.address or (subject.address, subject.cwd)))
+            if at is None:
+                return
+            if isinstance(then, Listing):
+                plan.listings[number] = at, left.rest if isinstance(left.rest, Listing) else then
+            else:
+                plan.places[number] = at
+                _ask(plan, at, number, then, left)
+
+    def _plan_matches(self, plan: _Plan, number: int, then: Matches, seen: Observation) -> None:
+        judged = plan.judged[number]
+        if not then.matches:
+            said = "nothing was found then; it is not searched again"
+            judged.append(Judged("unverifiable", "not looked at", said))
+        refused: set[str] = set()
+        for match in then.matches:
+            if match.path in refused:
+                continue
+            at = self._where(judged, match.path, seen.subject.cwd)
+            if at is None:
+                refused.add(match.path)
+            else:
+                _ask(plan, at, number, match, Left())
+
+    def _where(self, judged: list[Judged], path: str, cwd: str | None) -> At | None:
+        """Where to look; None where that must not or cannot be done, and it says so."""
+        found = self._places.place(path, cwd)
         match found:
             case Inside(parts):
                 return False, parts
-            case Outside(whole) if allow_outside:
+            case Outside(whole) if self._outside:
                 whole = os.path.expanduser(whole)  # noqa: PTH111 - the path stays text, whatever is in it
                 return True, tuple(part for part in whole.split("/") if part)
             case Outside(whole):
-                said = f"{whole} is outside of the session's root"
-                plan.judged[number].append(Judged("unverifiable", "not looked at", said))
+                judged.append(Judged("unverifiable", "not looked at", f"{whole} is outside of the session's root"))
             case Unusable(reason):
-                plan.judged[number].append(Judged("unverifiable", "not looked at", reason))
+                judged.append(Judged("unverifiable", "not looked at", reason))
         return None
 
-    def ask(at: tuple[bool, Parts], number: int, then: Whole | Lines | Match | Absent, rest: Left) -> None:
-        outside, parts = at
-        if not parts:
-            plan.judged[number].append(Judged("stale", "a directory", "it was a file"))
-            return
-        part = rest.rest if isinstance(rest.rest, Lines) else None
-        task = Task(number, parts[-1], then, part, rest.edited)
-        plan.folders.setdefault((outside, parts[:-1]), []).append(task)
+    # --- looking ------------------------------------------------------------------------------------------------
 
-    for number, (seen, rest) in enumerate(zip(observations, left, strict=True)):
-        if rest.by is not None:
-            continue
-        subject, then = seen.subject, seen.then
-        if isinstance(then, Matches):
-            then = rest.rest if isinstance(rest.rest, Matches) else then
-            _plan_matches(plan, number, then, seen, where, ask)
-        elif isinstance(then, Response):
-            if subject.kind != "url":
-                plan.judged[number].append(Judged("unverifiable", "not asked", "it is no URL"))
-            elif check_urls:
-                plan.pages.append((number, subject.address, then))
-            else:
-                plan.judged[number].append(Judged("unverifiable", "not asked", "servers are asked only on demand"))
-        elif isinstance(then, Unverifiable):
-            plan.judged[number].append(unverifiable(then))
-        elif subject.kind not in ("file", "directory"):
-            said = f"a {subject.kind} is not looked at again" if subject.kind != "other" else "it is no file"
-            plan.judged[number].append(Judged("unverifiable", "not looked at", said))
-        else:
-            at = where(number, *(rest.address or (subject.address, subject.cwd)))
-            if at is None:
-                continue
-            if isinstance(then, Listing):
-                plan.listings.append((number, *at, rest.rest if isinstance(rest.rest, Listing) else then))
-            else:
-                plan.places[number] = at
-                ask(at, number, then, rest)
-    return plan
+    def _look(self, plan: _Plan) -> None:
+        def one(item: tuple[tuple[At, list[Task]], Kept]) -> tuple[bool, Looked]:
+            ((outside, folder), tasks), (known, held) = item
+            return outside, look(self.trees[outside], folder, tasks, known, held, self._shows)
 
-
-def _plan_matches(
-    plan: _Plan,
-    number: int,
-    then: Matches,
-    seen: Observation,
-    where: Callable[[int, str, str | None], tuple[bool, Parts] | None],
-    ask: Callable[[tuple[bool, Parts], int, Match, Left], None],
-) -> None:
-    if not then.matches:
-        said = "nothing was found then; it is not searched again"
-        plan.judged[number].append(Judged("unverifiable", "not looked at", said))
-    refused: set[str] = set()
-    for match in then.matches:
-        if match.path in refused:
-            continue
-        at = where(number, match.path, seen.subject.cwd)
-        if at is None:
-            refused.add(match.path)
-        else:
-            ask(at, number, match, Left())
-
-
-# --- looking ----------------------------------------------------------------------------------------------------
-
-
-def _look(
-    plan: _Plan,
-    trees: dict[bool, Tree],
-    cache: Cache | None,
-    progress: Progress | None,
-    shows: Callable[[], bool],
-    threads: int | None,
-) -> None:
-    total, done = sum(map(len, plan.folders.values())), 0
-
-    def one(item: tuple[_Folder, Kept]) -> tuple[bool, Looked]:
-        ((outside, folder), tasks), (known, held) = item
-        return outside, look(trees[outside], folder, tasks, known, held, shows)
-
-    workers = threads or min(4, os.cpu_count() or 1)
-    with ThreadPoolExecutor(workers) as pool:
         items = iter(plan.folders.items())
-        for window in _windows(items):
+        while window := list(islice(items, FOLDERS)):
             kept = [NOTHING] * len(window)
-            if cache is not None:
-                kept = cache.known([(trees[outside].root, "/".join(folder)) for (outside, folder), _ in window])
-            found = list(pool.map(one, zip(window, kept, strict=True)))
-            for _, looked in found:
+            if self._cache is not None:
+                kept = self._cache.known(
+                    [
+                        (self.trees[outside].root, "/".join(folder), {task.name for task in tasks})
+                        for (outside, folder), tasks in window
+                    ]
+                )
+            found = list(self._pool.map(one, zip(window, kept, strict=True)))
+            for outside, looked in found:
                 for task, judged in looked.judged:
                     plan.judged[task.number].append(judged)
-                done += len(looked.judged)
-            for outside, tree in trees.items():
-                if cache is not None:
+                for number, folder, name, state in looked.watched:
+                    plan.watched.setdefault(number, []).append(Watch(number, outside, folder, name, state))
+            for outside, tree in self.trees.items():
+                if self._cache is not None:
                     mine = [looked for side, looked in found if side == outside]
                     files = [row for looked in mine for row in looked.files]
-                    cache.keep(tree.root, files, [row for looked in mine for row in looked.verdicts])
-            if progress is not None:
-                progress(done, total)
+                    self._cache.keep(tree.root, files, [row for looked in mine for row in looked.verdicts])
+
+    def _shows(self) -> bool:
+        return next(self._numbers) < self._diffs
+
+    def _moved(self, rows: Iterable[Row]) -> dict[int, Answer]:
+        """Where the files below the root that are missing went."""
+        first: dict[Parts, int] = {}
+        for number, row in enumerate(rows):
+            subject, then = row.observation.subject, row.observation.then
+            if row.left.by is None and subject.kind in ("file", "directory") and isinstance(then, Whole | Lines):
+                place = self._places.place(*(row.left.address or (subject.address, subject.cwd)))
+                if isinstance(place, Inside):
+                    first.setdefault(place.parts, number)
+        lost = [
+            Lost(number, parts, then)
+            for number, row, (_, parts) in self._lost
+            if isinstance(then := row.observation.then, Whole | Lines)
+        ]
+        found, cut = find(self.trees[False], lost, lambda parts, number: first.get(parts, number + 1) <= number)
+        out = {}
+        for number, row, _ in self._lost:
+            if number in found:
+                at, judged = found[number]
+                path = "/".join(at)
+                out[number] = Answer(
+                    Finding(row.observation, "moved", f"at {path}", at=path, line=judged.line, partly=row.left.partly)
+                )
+        if cut:
+            self.notes.append(cut)
+        if self._more_lost:
+            more = words.counted(self._more_lost, "more observation")
+            self.notes.append(f"{more} of files that are gone: where these went was not looked for")
+        return out
+
+    # --- telling ------------------------------------------------------------------------------------------------
+
+    def _answer(self, number: int, row: Row, plan: _Plan) -> Answer:
+        seen, left = row.observation, row.left
+        if left.by is not None:
+            return Answer(superseded(seen, left.by), ())
+        at, judged = plan.places.get(number), plan.judged[number]
+        if number in plan.pages:
+            self._pages.append((number, row, plan.pages[number]))
+            judged = [Judged("unverifiable", "not asked")]
+        told = _together(seen, judged)
+        if told.status == "missing" and len(judged) == 1 and at is not None and not at[0]:
+            if isinstance(seen.then, Whole | Lines):
+                if len(self._lost) < LOST:
+                    self._lost.append((number, row, at))
+                else:
+                    self._more_lost += 1
+        elif told.status == "stale" and told.diff is None and left.rest is None and isinstance(seen.then, Whole):
+            told = replace(told, diff=self._diff_by_git(seen.then, at))
+        asked, watched = plan.asked[number], plan.watched.get(number, [])
+        steady = told.status == "fresh" and 0 < asked == len(watched) == len(judged)
+        looks = asked or number in plan.listings or number in plan.pages
+        settled = not looks and told.status == "unverifiable"
+        return Answer(self._finding(row, told, at), tuple(dict.fromkeys(watched)) if steady or settled else None)
+
+    def _finding(self, row: Row, judged: Judged, at: At | None) -> Finding:
+        now, place = judged.now, None
+        outside, parts = at or (False, ())
+        if row.left.address is not None and at is not None and not outside:
+            place = "/".join(parts)
+            now = f"{now}, at {place}, to which it was moved"
+        return Finding(
+            row.observation,
+            judged.status,
+            now,
+            judged.note,
+            judged.diff,
+            place,
+            judged.line,
+            None,
+            row.left.partly,
+            outside,
+        )
+
+    def _diff_by_git(self, then: Whole, at: At | None) -> str | None:
+        """A diff from the text that git still has, where the log did not keep it."""
+        outside, parts = at or (True, ())
+        if then.git_blob is None or then.text is not None or outside or not self._shows():
+            return None
+        before = git.blob(self._scope.root, then.git_blob)
+        if before is None or b"\0" in before[:8_192]:
+            return None
+        data = _now(Tree(self._scope.root), parts)
+        return None if data is None else diff(decode(before), decode(data))
 
 
-_Folder = tuple[tuple[bool, Parts], list[Task]]
+def superseded(seen: Observation, by: int) -> Finding:
+    """What became of an observation that a later one, of seq `by`, has superseded."""
+    return Finding(seen, "superseded", f"looked at or changed again, see {by}", by=by)
 
 
-def _windows(items: Iterator[_Folder]) -> Iterator[list[_Folder]]:
-    while window := list(islice(items, WINDOW)):
-        yield window
-
-
-def _moved(
-    observations: Sequence[Observation], plan: _Plan, tree: Tree
-) -> tuple[dict[int, tuple[Parts, Judged]], str | None]:
-    """Where the files below the root that are missing went."""
-    lost = []
-    for number, judged in enumerate(plan.judged):
-        then = observations[number].then
-        outside, parts = plan.places.get(number, (True, ()))
-        if not outside and isinstance(then, Whole | Lines) and [one.status for one in judged] == ["missing"]:
-            lost.append(Lost(number, parts, then))
-    if not lost:
-        return {}, None
-    first: dict[Parts, int] = {}
-    for number, (outside, parts) in plan.places.items():
-        if not outside and not isinstance(observations[number].then, Absent):
-            first.setdefault(parts, number)
-    return find(tree, lost, lambda parts, number: first.get(parts, number + 1) <= number)
-
-
-# --- telling ----------------------------------------------------------------------------------------------------
-
-
-def _finding(
-    number: int,
-    seen: Observation,
-    left: Left,
-    plan: _Plan,
-    moved: tuple[Parts, Judged] | None,
-    scope: Scope,
-    shows: Callable[[], bool],
-) -> Finding:
-    outside = plan.places.get(number, (False, ()))[0]
-    if left.by is not None:
-        return Finding(seen, "superseded", f"looked at or changed again, see {left.by}", by=left.by)
-    if moved is not None:
-        at, judged = moved
-        path = "/".join(at)
-        return Finding(seen, "moved", f"at {path}", at=path, line=judged.line, partly=left.partly)
-    judged = _together(seen, plan.judged[number])
-    if judged.status == "stale" and judged.diff is None and left.rest is None and isinstance(seen.then, Whole):
-        judged = replace(judged, diff=_diff_by_git(seen.then, plan, number, scope, shows))
-    now, place = judged.now, None
-    if left.address is not None and not plan.places.get(number, (True, ()))[0]:
-        place = "/".join(plan.places[number][1])
-        now = f"{now}, at {place}, to which it was moved"
-    return Finding(seen, judged.status, now, judged.note, judged.diff, place, judged.line, None, left.partly, outside)
+def _ask(plan: _Plan, at: At, number: int, then: Whole | Lines | Match | Absent, left: Left) -> None:
+    outside, parts = at
+    plan.asked[number] += 1
+    if not parts:
+        plan.judged[number].append(Judged("stale", "a directory", "it was a file"))
+        return
+    part = left.rest if isinstance(left.rest, Lines) else None
+    task = Task(number, parts[-1], then, part, left.edited)
+    plan.folders.setdefault((outside, parts[:-1]), []).append(task)
 
 
 def _together(seen: Observation, judged: Sequence[Judged]) -> Judged:
@@ -326,18 +452,6 @@ def _together(seen: Observation, judged: Sequence[Judged]) -> Judged:
     now = f"{good:,} of {words.counted(len(judged), 'line')} still there"
     status = "stale" if worst.status == "missing" and good else worst.status
     return replace(worst, status=status, now=now, diff="\n".join(diffs[:20]) or None, line=None)
-
-
-def _diff_by_git(then: Whole, plan: _Plan, number: int, scope: Scope, shows: Callable[[], bool]) -> str | None:
-    """A diff from the text that git still has, where the log did not keep it."""
-    outside, parts = plan.places.get(number, (True, ()))
-    if then.git_blob is None or then.text is not None or outside or not shows():
-        return None
-    before = git.blob(scope.root, then.git_blob)
-    if before is None or b"\0" in before[:8_192]:
-        return None
-    data = _now(Tree(scope.root), parts)
-    return None if data is None else diff(decode(before), decode(data))
 
 
 def _now(tree: Tree, parts: Parts) -> bytes | None:

@@ -59,9 +59,15 @@ class Task(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Looked:
-    """What looking into a folder gave."""
+    """What looking into a folder gave.
+
+    Attributes:
+        watched: by number of the observation, the states that decide: folder, name, state. Not where a link was
+            followed, or where a later change of the file might not show in its state.
+    """
 
     judged: list[tuple[Task, Judged]] = field(default_factory=list)
+    watched: list[tuple[int, str, str, Stat]] = field(default_factory=list)
     files: list[tuple[str, str, Stat, Digests]] = field(default_factory=list)
     verdicts: list[tuple[str, str, bytes, Verdict]] = field(default_factory=list)
 
@@ -139,8 +145,10 @@ def _look_at(
         shown = "/".join(folder)
         for task in tasks:
             out.judged.append((task, _answer(fd, name, file, task, held, shows, out, shown)))
-        if not cached and file.digests is not None and file.steady and trustworthy(file.state):
-            out.files.append((shown, name, file.state, file.digests))
+        if file.steady and trustworthy(file.state):
+            out.watched += [(task.number, shown, name, file.state) for task in tasks]
+            if not cached and file.digests is not None:
+                out.files.append((shown, name, file.state, file.digests))
     except Missing:
         done = {id(task) for task, _ in out.judged}
         out.judged.extend((task, gone(task.then)) for task in tasks if id(task) not in done)

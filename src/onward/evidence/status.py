@@ -24,7 +24,7 @@ its own status; of what is unverifiable nothing is known, of what moved that its
 there is nothing to rest on, of what is stale that it is not so any more."""
 
 
-class Finding(Struct, frozen=True):
+class Finding(Struct, frozen=True, omit_defaults=True):
     """What became of an observation.
 
     Attributes:
@@ -36,6 +36,7 @@ class Finding(Struct, frozen=True):
         by: seq of the observation that superseded it.
         partly: seqs of those that superseded a part; the status is that of the rest.
         outside: it lies outside of the root.
+        known: what was known, in a few words, where the observation does not say it any more (`findings.light`).
     """
 
     observation: Observation
@@ -48,11 +49,12 @@ class Finding(Struct, frozen=True):
     by: int | None = None
     partly: tuple[int, ...] = ()
     outside: bool = False
+    known: str = ""
 
     @property
     def then(self) -> str:
         """What was known, in a few words."""
-        return fingerprint(self.observation.then)
+        return self.known or fingerprint(self.observation.then)
 
 
 @dataclass(frozen=True, slots=True)

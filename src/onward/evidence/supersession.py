@@ -7,9 +7,10 @@ from before it are not compared with numbers from after it, because it may have 
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -42,8 +43,7 @@ KeyOf = Callable[[str, str | None], Key]
 """From a path as recorded, and the directory that it was meant from, to what identifies the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(Struct, frozen=True, omit_defaults=True):
     """What is left of an observation.
 
     Attributes:
@@ -61,7 +61,15 @@ class Left:
     address: tuple[str, str | None] | None = None
 
 
-_ALONE = Left()
+ALONE = Left()
+"""All of it is left."""
+
+
+class Row(Struct, frozen=True):
+    """An observation, and what is left of it."""
+
+    observation: Observation
+    left: Left
 
 
 class Row(Struct, frozen=True):
@@ -93,21 +101,32 @@ def supersede(observations: Sequence[Observation], key_of: KeyOf) -> list[Left]:
         observations: in the order of the path.
         key_of: what identifies a file.
     """
-    states: dict[Key, _Later] = {}
-    keys = [key_of(seen.subject.address, seen.subject.cwd) for seen in observations]
-    touched = Counter(keys)
+    return list(superseding(observations, key_of))[::-1]
+
+
+def superseding(observations: Sequence[Observation], key_of: KeyOf) -> Iterator[Left]:
+    """As `supersede`, from the last to the first, an observation at a time.
+
+    Args:
+        observations: read once in order, then those back from the end that are not the only ones of their source.
+    """
+    touched: Counter[int] = Counter()  # by hash: two sources that share one are only looked at more closely
+    own = array("q")
+    simple = bytearray()
     for seen in observations:
+        key = hash(key_of(seen.subject.address, seen.subject.cwd))
+        own.append(key)
+        touched[key] += 1
+        simple.append(isinstance(seen.then, Whole | Lines) and not seen.changes)
         if isinstance(seen.then, Matches):
-            touched.update({key_of(match.path, seen.subject.cwd) for match in seen.then.matches})
+            touched.update({hash(key_of(match.path, seen.subject.cwd)) for match in seen.then.matches})
         if seen.to is not None:
-            touched[key_of(seen.to, seen.subject.cwd)] += 1
-    out = []
-    for seen, key in zip(reversed(observations), reversed(keys), strict=True):
+            touched[hash(key_of(seen.to, seen.subject.cwd))] += 1
+    states: dict[Key, _Later] = {}
+    for number in range(len(own) - 1, -1, -1):
         # Most sources are looked at once: nothing comes before or after.
-        alone = touched[key] == 1 and isinstance(seen.then, Whole | Lines) and not seen.changes
-        out.append(_ALONE if alone else _step(seen, states, key_of))
-    out.reverse()
-    return out
+        alone = simple[number] and touched[own[number]] == 1
+        yield ALONE if alone else _step(observations[number], states, key_of)
 
 
 def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:

@@ -13,7 +13,7 @@ from onward.explain.scan import Found, Occurrence
 from onward.explain.source import Outdated, outdated
 from onward.explain.standing import Standing
 from onward.explain.wanted import CallWanted, EventWanted, TextWanted
-from onward.holding import Holding
+from onward.holding.answer import Holding
 from onward.model.event import Event
 from onward.model.text import one_line
 from onward.model.transcript import text_of

@@ -10,7 +10,7 @@ from onward.evidence.notice import TOLD, Changed, changed
 from onward.evidence.status import Finding
 from onward.explain.pieces import Piece
 from onward.explain.wanted import TextWanted, Wanted
-from onward.holding import Holding
+from onward.holding.answer import Holding
 from onward.reading import View
 
 EVENTS = 20_000

@@ -17,7 +17,7 @@ from onward.cli.standing import say_status
 if TYPE_CHECKING:
     from onward.evidence.conclusions import Conclusion
     from onward.evidence.status import Finding
-    from onward.holding import Holding
+    from onward.holding.answer import Holding
     from onward.session import Session
     from onward.store import Store
 
@@ -76,7 +76,12 @@ def status(
         found = point.of(opened).check(root, progress=told, **how)
         others = list(_others(opened, found, root, how)) if all_branches else []
     if as_json:
-        output.document({**document(found), "branches": [_part(one) for one in others]})
+        before, after = _around(found)
+        observations = (_observation(found, one) for one in found.findings)
+        branches = [_part(one) for one in others]
+        output.streamed(
+            {"session": found.session, **before}, "observations", observations, {**after, "branches": branches}
+        )
         return
     say_status(found, full)
     for one in others:
@@ -103,12 +108,14 @@ def _others(session: Session, active: Holding, root: Path | None, how: dict[str,
     """What was looked at and concluded on other branches only, a branch at a time."""
     from dataclasses import replace
 
+    from onward.evidence.findings import Findings
+
     seen = {one.observation.seq for one in active.findings} | {one.seq for one in active.conclusions}
     for name, leaf in session.branches().items():
         if name == active.branch or leaf < 0:
             continue
         found = session.view(name).check(root, **how)
-        findings = tuple(one for one in found.findings if one.observation.seq not in seen)
+        findings = Findings.of(one for one in found.findings if one.observation.seq not in seen)
         conclusions = tuple(one for one in found.conclusions if one.seq not in seen)
         if findings or conclusions:
             yield replace(found, findings=findings, conclusions=conclusions)
@@ -117,15 +124,14 @@ def _others(session: Session, active: Holding, root: Path | None, how: dict[str,
 # --- the document -----------------------------------------------------------------------------------------------
 
 
-def document(found: Holding) -> dict[str, Any]:
-    """The document of `onward status`."""
-    return {"session": found.session, **_part(found)}
-
-
 def _part(found: Holding) -> dict[str, Any]:
-    return {
-        "counts": found.counts,
-        "observations": [_observation(found, one) for one in found.findings],
+    before, after = _around(found)
+    return {**before, "observations": [_observation(found, one) for one in found.findings], **after}
+
+
+def _around(found: Holding) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The members of the document before and behind the observations."""
+    return {"counts": found.counts}, {
         "conclusions": [_conclusion(one) for one in found.conclusions],
         "branch": found.branch,
         "root": found.root,
