@@ -398,11 +398,13 @@ class Store:
 
     def purge(self) -> list[str]:
         """Erase the sessions in the trash that no session, live or trashed, was forked from. Returns their ids."""
+        from onward.holding.place import forget
         from onward.making import purge
 
         erased = purge(self.backend, self.upkeep.backend, tell=self.scope.level == "tenant")
         if erased:
             self.catalogue.tidy()
+            forget(self.upkeep.backend.home, self.tenant, erased)
         return erased
 
     def reindex(self) -> tuple[int, int]:

@@ -75,6 +75,7 @@ class Locator:
         self._scope = scope
         self._windows = _DRIVE.match(scope.recorded) is not None
         self._recorded = posixpath.normpath(self._slashes(scope.recorded))
+        self._below = self._recorded.rstrip("/") + "/"
         self._cwd = self._slashes(scope.cwd)
         self._bases: dict[str | None, tuple[str, ...] | None] = {}
 
@@ -86,6 +87,10 @@ class Locator:
             cwd: the directory that it was meant from, if not the session's.
         """
         # Most are plain names below the root.
+        if len(address) < LONGEST_NAME and address.startswith(self._below) and not self._windows:
+            rest = address[len(self._below) :]
+            if _PLAIN.match(rest) is not None:
+                return Inside(tuple(rest.split("/")))
         if len(address) < LONGEST_NAME and _PLAIN.match(address) is not None:
             if cwd not in self._bases:
                 base = self._placed(".", cwd)

@@ -79,9 +79,10 @@ class Shelf:
         self._database.run(work, write=True)
 
     def drop(self, sessions: Sequence[str]) -> None:
-        """Forget what was kept of some sessions."""
+        """Forget what was kept of some sessions, so that nothing of it is left in the file."""
 
         def work(connection: sqlite3.Connection) -> None:
+            connection.execute("PRAGMA secure_delete = ON")
             for session in sessions:
                 found = connection.execute("SELECT key FROM entry WHERE session = ?", (session,)).fetchall()
                 _forget(connection, [key for (key,) in found])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onward.errors import NotFound, Refused
@@ -146,6 +147,16 @@ def _there(files: list[tuple[str, str | None]], scope: Scope) -> int:
     places = (locator.locate(address, cwd) for address, cwd in files)
     inside = (at.parts for at in places if isinstance(at, Inside))
     return sum(os.path.lexists(os.path.join(scope.root, *parts)) for parts in inside)  # noqa: PTH118 - may be odd
+
+
+def forget(home: Path | None, tenant: str, sessions: Sequence[str]) -> None:
+    """Let nothing be kept of sessions that were erased. `home`: of the back end; None = it has none."""
+    from onward.evidence.cache import Cache
+
+    if home is not None and sessions and (home / tenant / FILE).exists():
+        cache = Cache(home / tenant / FILE)
+        cache.shelf.drop(sessions)
+        cache.close()
 
 
 @contextmanager
