@@ -203,6 +203,8 @@ def _against(
         mark = _mark(then)
         verdict = held.get((name, mark))
         if verdict is not None and verdict[0] == file.digests.sha256:
+            if isinstance(then, Whole):
+                return same(file.state.size)
             where = f"the same lines, now at line {verdict[1]} of the file" if verdict[2] else "the same lines"
             return Judged("fresh", where, line=verdict[1])
     if file.state.size > LARGEST_TEXT:

@@ -72,13 +72,6 @@ class Row(Struct, frozen=True):
     left: Left
 
 
-class Row(Struct, frozen=True):
-    """An observation, and what is left of it."""
-
-    observation: Observation
-    left: Left
-
-
 @dataclass(slots=True)
 class _Later:
     """What came later on one source, while going back in time."""
