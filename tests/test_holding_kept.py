@@ -42,7 +42,7 @@ def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 # --- the sequence -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     items=st.lists(st.text(max_size=3), max_size=40),
     other=st.dictionaries(st.integers(0, 39), st.text(max_size=3), max_size=5),
@@ -175,7 +175,7 @@ def test_a_second_look_reads_neither_the_log_nor_files_that_are_as_they_were(
         first = told(session)
         opened: list[str] = []
         real = looking.look
-        monkeypatch.setattr(checking, "read", None)
+        monkeypatch.setattr("onward.holding.path.read", None)
         monkeypatch.setattr(
             looking,
             "look",

@@ -6,11 +6,11 @@ Rows pass through in windows, so that what is in memory does not grow with their
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,24 +20,22 @@ from onward.evidence.files import Missing, Parts, Skipped, Tree, read
 from onward.evidence.judging import Judged
 from onward.evidence.lines import decode, diff
 from onward.evidence.listing import look_at_listing
-from onward.evidence.looking import Looked, Task, look, unverifiable
-from onward.evidence.moving import Lost, find
+from onward.evidence.looking import Looked, Task, look
 from onward.evidence.observation import (
-    Absent,
     Lines,
-    Listing,
-    Match,
     Matches,
     Observation,
     Response,
-    Unverifiable,
     Whole,
 )
-from onward.evidence.pages import check_pages
-from onward.evidence.scope import Inside, Located, Locator, Outside, Scope, Unusable
+from onward.evidence.planning import At, Places, Plan, Planner
+from onward.evidence.scope import Inside, Scope
 from onward.evidence.status import ORDER, Finding, Report
-from onward.evidence.supersession import Left, Row, supersede
+from onward.evidence.supersession import Row, supersede
 from onward.evidence.watching import Watch
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 DIFFS = 200
 """Diffs of one check; making one costs more than everything else about its file."""
@@ -54,9 +52,6 @@ LOST = 20_000
 Progress = Callable[[int, int], None]
 """Told how many of how many observations were looked at."""
 
-At = tuple[bool, Parts]
-"""A place: whether it is outside of the root, and the names that lead there."""
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -68,25 +63,6 @@ class Answer:
 
     finding: Finding
     watched: tuple[Watch, ...] | None = None
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What of a window of rows has to be looked at.
-
-    Attributes:
-        folders: tasks, by whether they are outside of the root, and by folder.
-        judged: what is known without looking, or was found, by number of the observation.
-        asked: how many tasks there are, by number.
-    """
-
-    folders: dict[At, list[Task]] = field(default_factory=dict)
-    judged: dict[int, list[Judged]] = field(default_factory=dict)
-    asked: dict[int, int] = field(default_factory=dict)
-    listings: dict[int, tuple[At, Listing]] = field(default_factory=dict)
-    pages: dict[int, Response] = field(default_factory=dict)
-    places: dict[int, At] = field(default_factory=dict)
-    watched: dict[int, list[Watch]] = field(default_factory=dict)
 
 
 def check(
@@ -116,31 +92,6 @@ def check(
         found = {number: answer.finding for number, answer in checker.look(enumerate(rows), len(rows))}
         found |= {number: answer.finding for number, answer in checker.late(lambda: rows).items()}
     return Report(tuple(found[number] for number in range(len(rows))), tuple(checker.notes))
-
-
-class Places:
-    """Where recorded paths lie in a scope."""
-
-    def __init__(self, scope: Scope) -> None:
-        """Nothing is looked at."""
-        self._locator = Locator(scope)
-        self._last: dict[tuple[str, str | None], Located] = {}
-
-    def place(self, path: str, cwd: str | None) -> Located:
-        """Where a path lies that was meant from `cwd`; None = the session's directory."""
-        found = self._last.get((path, cwd))
-        if found is None:
-            if len(self._last) >= ROWS:
-                self._last.clear()
-            found = self._last[path, cwd] = self._locator.locate(path, cwd)
-        return found
-
-    def key(self, path: str, cwd: str | None) -> Hashable:
-        """What tells a file from others."""
-        place = self.place(path, cwd)
-        if isinstance(place, Inside):
-            return place.parts
-        return place.path if isinstance(place, Outside) else "\0" + path
 
 
 class Checker:
@@ -174,14 +125,14 @@ class Checker:
             threads: that read files; None = as many as there are processors, at most four.
         """
         self.notes: list[str] = []
-        self._scope, self._places = scope, Places(scope)
-        self._outside, self._urls = allow_outside, check_urls
+        self._scope, self._planner = scope, Planner(scope, allow_outside, check_urls)
         self._cache, self._progress = cache, progress
         self.trees = {False: Tree(scope.root)}
         if allow_outside:
             self.trees[True] = Tree("/")
         self._diffs, self._numbers = diffs, count()
-        self._pool = ThreadPoolExecutor(threads or min(4, os.cpu_count() or 1))
+        self._pool: ThreadPoolExecutor | None = None
+        self._threads = threads or min(4, os.cpu_count() or 1)
         self._lost: list[tuple[int, Row, At]] = []
         self._more_lost = 0
         self._pages: list[tuple[int, Row, Response]] = []
@@ -192,7 +143,8 @@ class Checker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def look(self, rows: Iterable[tuple[int, Row]], total: int) -> Iterator[tuple[int, Answer]]:
         """What became of some observations of a path, in their order. What `late` answers is provisional here.
@@ -203,7 +155,7 @@ class Checker:
         """
         done, left = 0, iter(rows)
         while window := list(islice(left, ROWS)):
-            plan = self._planned(window)
+            plan = self._planner.plan(window)
             self._look(plan)
             for number, ((outside, parts), listing) in plan.listings.items():
                 plan.judged[number].append(look_at_listing(self.trees[outside], parts, listing))
@@ -220,91 +172,18 @@ class Checker:
             rows: gives all of the path, in order; asked only where files are gone.
         """
         out: dict[int, Answer] = {}
-        answers, unasked = check_pages(
-            [(number, row.observation.subject.address, then) for number, row, then in self._pages]
-        )
-        for number, row, _ in self._pages:
-            out[number] = Answer(self._finding(row, answers[number], None))
         if self._lost:
             out |= self._moved(rows())
-        if unasked:
-            self.notes.append(unasked)
+        if self._pages:
+            out |= self._asked()
         over = next(self._numbers) - self._diffs
         if over > 0:
             self.notes.append(f"{words.counted(over, 'diff')} beyond the first {self._diffs:,} were not made")
         return out
 
-    # --- planning -----------------------------------------------------------------------------------------------
-
-    def _planned(self, rows: Sequence[tuple[int, Row]]) -> _Plan:
-        plan = _Plan()
-        for number, row in rows:
-            plan.judged[number] = []
-            plan.asked[number] = 0
-            if row.left.by is None:
-                self._plan_row(plan, number, row.observation, row.left)
-        return plan
-
-    def _plan_row(self, plan: _Plan, number: int, seen: Observation, left: Left) -> None:
-        subject, then, judged = seen.subject, seen.then, plan.judged[number]
-        if isinstance(then, Matches):
-            then = left.rest if isinstance(left.rest, Matches) else then
-            self._plan_matches(plan, number, then, seen)
-        elif isinstance(then, Response):
-            if subject.kind != "url":
-                judged.append(Judged("unverifiable", "not asked", "it is no URL"))
-            elif self._urls:
-                plan.pages[number] = then
-            else:
-                judged.append(Judged("unverifiable", "not asked", "servers are asked only on demand"))
-        elif isinstance(then, Unverifiable):
-            judged.append(unverifiable(then))
-        elif subject.kind not in ("file", "directory"):
-            said = f"a {subject.kind} is not looked at again" if subject.kind != "other" else "it is no file"
-            judged.append(Judged("unverifiable", "not looked at", said))
-        else:
-            at = self._where(judged, *(left.address or (subject.address, subject.cwd)))
-            if at is None:
-                return
-            if isinstance(then, Listing):
-                plan.listings[number] = at, left.rest if isinstance(left.rest, Listing) else then
-            else:
-                plan.places[number] = at
-                _ask(plan, at, number, then, left)
-
-    def _plan_matches(self, plan: _Plan, number: int, then: Matches, seen: Observation) -> None:
-        judged = plan.judged[number]
-        if not then.matches:
-            said = "nothing was found then; it is not searched again"
-            judged.append(Judged("unverifiable", "not looked at", said))
-        refused: set[str] = set()
-        for match in then.matches:
-            if match.path in refused:
-                continue
-            at = self._where(judged, match.path, seen.subject.cwd)
-            if at is None:
-                refused.add(match.path)
-            else:
-                _ask(plan, at, number, match, Left())
-
-    def _where(self, judged: list[Judged], path: str, cwd: str | None) -> At | None:
-        """Where to look; None where that must not or cannot be done, and it says so."""
-        found = self._places.place(path, cwd)
-        match found:
-            case Inside(parts):
-                return False, parts
-            case Outside(whole) if self._outside:
-                whole = os.path.expanduser(whole)  # noqa: PTH111 - the path stays text, whatever is in it
-                return True, tuple(part for part in whole.split("/") if part)
-            case Outside(whole):
-                judged.append(Judged("unverifiable", "not looked at", f"{whole} is outside of the session's root"))
-            case Unusable(reason):
-                judged.append(Judged("unverifiable", "not looked at", reason))
-        return None
-
     # --- looking ------------------------------------------------------------------------------------------------
 
-    def _look(self, plan: _Plan) -> None:
+    def _look(self, plan: Plan) -> None:
         def one(item: tuple[tuple[At, list[Task]], Kept]) -> tuple[bool, Looked]:
             ((outside, folder), tasks), (known, held) = item
             return outside, look(self.trees[outside], folder, tasks, known, held, self._shows)
@@ -319,6 +198,10 @@ class Checker:
                         for (outside, folder), tasks in window
                     ]
                 )
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(self._threads)
             found = list(self._pool.map(one, zip(window, kept, strict=True)))
             for outside, looked in found:
                 for task, judged in looked.judged:
@@ -334,13 +217,25 @@ class Checker:
     def _shows(self) -> bool:
         return next(self._numbers) < self._diffs
 
+    def _asked(self) -> dict[int, Answer]:
+        """What servers say."""
+        from onward.evidence.pages import check_pages
+
+        wanted = [(number, row.observation.subject.address, then) for number, row, then in self._pages]
+        answers, unasked = check_pages(wanted)
+        if unasked:
+            self.notes.append(unasked)
+        return {number: Answer(self._finding(row, answers[number], None)) for number, row, _ in self._pages}
+
     def _moved(self, rows: Iterable[Row]) -> dict[int, Answer]:
         """Where the files below the root that are missing went."""
+        from onward.evidence.moving import Lost, find
+
         first: dict[Parts, int] = {}
         for number, row in enumerate(rows):
             subject, then = row.observation.subject, row.observation.then
             if row.left.by is None and subject.kind in ("file", "directory") and isinstance(then, Whole | Lines):
-                place = self._places.place(*(row.left.address or (subject.address, subject.cwd)))
+                place = self._planner.places.place(*(row.left.address or (subject.address, subject.cwd)))
                 if isinstance(place, Inside):
                     first.setdefault(place.parts, number)
         lost = [
@@ -366,7 +261,7 @@ class Checker:
 
     # --- telling ------------------------------------------------------------------------------------------------
 
-    def _answer(self, number: int, row: Row, plan: _Plan) -> Answer:
+    def _answer(self, number: int, row: Row, plan: Plan) -> Answer:
         seen, left = row.observation, row.left
         if left.by is not None:
             return Answer(superseded(seen, left.by), ())
@@ -423,17 +318,6 @@ class Checker:
 def superseded(seen: Observation, by: int) -> Finding:
     """What became of an observation that a later one, of seq `by`, has superseded."""
     return Finding(seen, "superseded", f"looked at or changed again, see {by}", by=by)
-
-
-def _ask(plan: _Plan, at: At, number: int, then: Whole | Lines | Match | Absent, left: Left) -> None:
-    outside, parts = at
-    plan.asked[number] += 1
-    if not parts:
-        plan.judged[number].append(Judged("stale", "a directory", "it was a file"))
-        return
-    part = left.rest if isinstance(left.rest, Lines) else None
-    task = Task(number, parts[-1], then, part, left.edited)
-    plan.folders.setdefault((outside, parts[:-1]), []).append(task)
 
 
 def _together(seen: Observation, judged: Sequence[Judged]) -> Judged:

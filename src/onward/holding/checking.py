@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onward.errors import NotFound, Refused
-from onward.evidence.checking import Checker, Places
+from onward.evidence.checking import Checker
 from onward.evidence.conclusions import conclude
 from onward.evidence.notice import TOLD, changed
+from onward.evidence.planning import Places
 from onward.evidence.rooting import scope_of
 from onward.evidence.rows import Observed, Rows
 from onward.evidence.scope import Inside, Locator, Scope
 from onward.holding.answer import Holding, shown
 from onward.holding.kept import Kept, key_of, load
 from onward.holding.looking import Nowhere, again, first
-from onward.holding.path import read
 from onward.model.event import given
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def _path(view: Looked, scope: Scope, shelf: Shelf | None, *how: object) -> tupl
     key = key_of(view, scope.root, scope.recorded, scope.cwd, how)
     kept = load(shelf, key)
     if kept is None:
+        from onward.holding.path import read
+
         path = read(view)
         rows = Rows.of(path.observed, Places(scope).key)
         seqs = array("q", (seen.seq for seen in path.observed))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -17,10 +17,12 @@ from onward.evidence.facts import of_fact
 from onward.evidence.observation import Match, Matches, Observation, Subject
 from onward.evidence.rows import Collecting, Observed
 from onward.evidence.words import counted
-from onward.log.door import Log
 from onward.model.event import Event, Header, given
-from onward.model.state import State
-from onward.model.tree import Path
+
+if TYPE_CHECKING:
+    from onward.log.door import Log
+    from onward.model.state import State
+    from onward.model.tree import Path
 
 WINDOW = 256
 """Events that are read together."""
