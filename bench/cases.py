@@ -200,7 +200,12 @@ def rows(big: Path, warm: Path, sized: dict[int, Path]) -> list[Row]:
             Row(
                 f"status-{files}",
                 f"Whether {files:,} files that were looked at still hold",
-                (Metric("warm_s", "s", "again"), Metric("cold_s", "s", "the first time")),
+                (
+                    Metric("warm_s", "s", "again"),
+                    Metric("command_s", "s", "again, the whole command"),
+                    Metric("cold_s", "s", "the first time"),
+                    Metric("rss_mb", "MB", "peak memory, again"),
+                ),
                 (
                     Case(
                         ONWARD, "looked:status", "every second whole, the others in part; all fresh", {"files": files}

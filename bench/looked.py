@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from onward.evidence.cache import Cache
-from onward.evidence.checking import check
+from child import peak_rss_mb
+from onward import Draft, Store
+from onward.evidence.facts import fact_of
 from onward.evidence.making import of_bytes, of_lines
 from onward.evidence.observation import Observation, Subject
-from onward.evidence.scope import Scope
 from sample import Skip
 
 FOLDER = 20
@@ -56,26 +58,50 @@ def observations(files: int) -> list[Observation]:
 
 
 def status(work: Path, files: int, times: int = 3) -> dict[str, float]:
-    """A check without a cache's help, then with it: `cold_s`, `warm_s` (the median)."""
-    root = work / "tree"
+    """A session that looked at every file, checked for the first time and again: by the library in a process of its
+    own (`cold_s`; `warm_s`, the median, and its peak memory `rss_mb`), and by the whole command (`command_s`).
+    """
+    root, home = work / "tree", work / "home"
     root.mkdir()
     generate(root, files)
-    seen = observations(files)
-    scope = Scope(str(root), str(root), str(root))
-    cache = Cache(work / "evidence.db")
+    with Store(home, sync="never") as store, store.create(cwd=root) as session:
+        leaf = session.user("Look at all of it.").seq
+        seen = observations(files)
+        for first in range(0, files, 1_000):
+            some = seen[first : first + 1_000]
+            session.append(*(Draft(type="observation", data=fact_of(one), about=leaf) for one in some))
 
-    def once() -> float:
+    def run(*command: str) -> str:
+        environment = {**os.environ, "ONWARD_HOME": str(home)}
+        return subprocess.run(command, env=environment, cwd=root, check=True, capture_output=True, text=True).stdout
+
+    me = (sys.executable, __file__, str(home), session.id, str(files))
+    (cold,) = json.loads(run(*me, "1"))["s"]
+    again = json.loads(run(*me, str(times)))
+    walls = []
+    for _ in range(times):
         began = time.perf_counter()
-        report = check(seen, scope, cache=cache)
-        taken = time.perf_counter() - began
-        if report.counts["fresh"] != files:
-            raise RuntimeError(f"not all fresh: {report.counts}")
-        return taken
+        run(str(Path(sys.executable).with_name("onward")), "status", session.id)
+        walls.append(time.perf_counter() - began)
+    return {
+        "cold_s": cold,
+        "warm_s": statistics.median(again["s"]),
+        "command_s": statistics.median(walls),
+        "rss_mb": again["rss_mb"],
+    }
 
-    cold = once()
-    warm = statistics.median(once() for _ in range(times))
-    cache.close()
-    return {"cold_s": cold, "warm_s": warm}
+
+def checked(home: str, session: str, files: int, times: int) -> dict[str, object]:
+    """Check a session some times: seconds of each, and the peak memory of this process."""
+    taken = []
+    with Store(home) as store, store.open(session, write=False) as opened:
+        for _ in range(times):
+            began = time.perf_counter()
+            found = opened.check()
+            taken.append(time.perf_counter() - began)
+            if found.counts["fresh"] != files:
+                raise RuntimeError(f"not all fresh: {found.counts}")
+    return {"s": taken, "rss_mb": peak_rss_mb()}
 
 
 def git_status(work: Path, files: int, times: int = 3) -> dict[str, float]:
@@ -96,3 +122,7 @@ def git_status(work: Path, files: int, times: int = 3) -> dict[str, float]:
     cold = once("add", ".")  # hashes every file, as a first check does
     once("status", "--porcelain")
     return {"cold_s": cold, "warm_s": statistics.median(once("status", "--porcelain") for _ in range(times))}
+
+
+if __name__ == "__main__":
+    print(json.dumps(checked(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))

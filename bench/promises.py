@@ -131,6 +131,7 @@ PROMISES: tuple[Check, ...] = (
     at_most("`onward sessions` over 1,000 sessions: at most 200 ms", "sessions", ONWARD, "ms", 200, "ms"),
     at_most("status of 10,000 observed files, warm: at most 0.5 s", "status-10000", ONWARD, "warm_s", 0.5, "s"),
     at_most("status of 200,000 observed files, warm: at most 15 s", "status-200000", ONWARD, "warm_s", 15, "s"),
+    at_most("status of 200,000 observed files, again: at most 100 MB", "status-200000", ONWARD, "rss_mb", 100, "MB"),
     at_most("install of the core: at most 15 s", "install", ONWARD, "s", 15, "s"),
     at_most("install of the core: at most 20 MB", "install", ONWARD, "mb", 20, "MB"),
 )
