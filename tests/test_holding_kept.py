@@ -21,8 +21,7 @@ from onward.evidence import shelf
 from onward.evidence.making import of_bytes, of_lines
 from onward.evidence.observation import Absent, Listing, Match, Matches, Unverifiable, Whole
 from onward.evidence.packed import Packed
-from onward.holding import checking
-from onward.holding.checking import FILE
+from onward.holding.place import FILE
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 41))
 

@@ -17,7 +17,7 @@ from onward.aio import AsyncStore
 from onward.errors import NotFound
 from onward.evidence.making import of_bytes, of_lines
 from onward.evidence.observation import Response, Unverifiable, Whole
-from onward.holding.checking import FILE
+from onward.holding.place import FILE
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 41))
 

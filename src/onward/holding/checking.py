@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onward.errors import NotFound, Refused
@@ -20,17 +17,13 @@ from onward.evidence.scope import Inside, Locator, Scope
 from onward.holding.answer import Holding, shown
 from onward.holding.kept import Kept, key_of, load
 from onward.holding.looking import Nowhere, again, first
+from onward.holding.place import cache_of
 from onward.model.event import given
 
 if TYPE_CHECKING:
-    from onward.evidence.cache import Cache
     from onward.evidence.checking import Progress
     from onward.evidence.shelf import Shelf
     from onward.holding.path import Looked
-    from onward.log.door import Log
-
-FILE = "evidence.db"
-"""Beside the catalogue: what files were when they were last hashed, and what checks came to. Derived."""
 
 SAMPLE = 500
 """Files by which it is told what a root stands for: those looked at last."""
@@ -63,7 +56,7 @@ def check(
     """
     cwd = given(view.header.cwd)
     note: str | None = None
-    with _cache(view.log, view.header.tenant, cached) as cache:
+    with cache_of(view.log.chain.backend.home if cached else None, view.header.tenant) as cache:
         shelf = None if cache is None else cache.shelf
         try:
             rooted = scope_of(cwd, view.header.project, root)
@@ -149,26 +142,3 @@ def _there(files: list[tuple[str, str | None]], scope: Scope) -> int:
     places = (locator.locate(address, cwd) for address, cwd in files)
     inside = (at.parts for at in places if isinstance(at, Inside))
     return sum(os.path.lexists(os.path.join(scope.root, *parts)) for parts in inside)  # noqa: PTH118 - may be odd
-
-
-def forget(home: Path | None, tenant: str, sessions: Sequence[str]) -> None:
-    """Let nothing be kept of sessions that were erased. `home`: of the back end; None = it has none."""
-    from onward.evidence.cache import Cache
-
-    if home is not None and sessions and (home / tenant / FILE).exists():
-        cache = Cache(home / tenant / FILE)
-        cache.shelf.drop(sessions)
-        cache.close()
-
-
-@contextmanager
-def _cache(log: Log, tenant: str, cached: bool) -> Iterator[Cache | None]:
-    from onward.evidence.cache import Cache
-
-    home = log.chain.backend.home
-    cache = Cache(home / tenant / FILE) if cached and home is not None else None
-    try:
-        yield cache
-    finally:
-        if cache is not None:
-            cache.close()

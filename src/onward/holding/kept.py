@@ -6,15 +6,19 @@ files. The first two are in the key, the last are compared one by one.
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from onward import __version__
+from onward import evidence
+from onward.evidence import derived
 from onward.evidence.claims import Claim
 from onward.evidence.findings import Findings
 from onward.evidence.observation import Observation
@@ -104,12 +108,23 @@ class Kept:
         )
 
 
+@cache
+def _code() -> tuple[tuple[str, int, int], ...]:
+    """The state of the code that judges: what another one came to counts no more."""
+    found = []
+    for folder in (Path(evidence.__file__).parent, Path(derived.__file__).parent):
+        if folder.is_dir():
+            with os.scandir(folder) as entries:
+                found += [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in entries if one.is_file()]
+    return tuple(sorted(found))
+
+
 def key_of(view: Looked, *where: object) -> bytes:
     """What identifies a check: the path as the log has it, and the place and the manner of the look."""
     with view.log.still():
         length, leaf = view.state.next_seq, view.path.leaf
         head = view.log.chain.hash(length - 1) if length else view.header.hash
-    told = repr((__version__, view.log.session, length, head, leaf, where))
+    told = repr((_code(), view.log.session, length, head, leaf, where))
     return blake2b(told.encode(errors="surrogatepass"), digest_size=20).digest()
 
 

@@ -1,0 +1,33 @@
+"""Where it is kept what checks came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from onward.evidence.cache import Cache
+
+FILE = "evidence.db"
+"""Beside the catalogue: what files were when they were last hashed, and what checks came to. Derived."""
+
+
+@contextmanager
+def cache_of(home: Path | None, tenant: str) -> Iterator[Cache | None]:
+    """What is kept for a tenant. None where nothing is to be, or a back end has no home."""
+    if home is None:
+        yield None
+        return
+    cache = Cache(home / tenant / FILE)
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+def forget(home: Path | None, tenant: str, sessions: Sequence[str]) -> None:
+    """Let nothing be kept of sessions that were erased. `home`: of the back end; None = it has none."""
+    if home is not None and (home / tenant / FILE).exists():
+        with cache_of(home, tenant) as cache:
+            assert cache is not None
+            cache.shelf.drop(sessions)
