@@ -387,6 +387,21 @@ def test_context_files_are_logged_when_they_enter(session: Session, tmp_path: Pa
     assert len(files) == 1 and "Use tabs." in str(files[0].data["message"])
 
 
+def test_a_run_looks_for_what_was_placed_only_behind_the_run_before_it(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = agent(["One.", "Two.", "Three."], instructions="Be brief.")
+    read: list[int] = []
+    real = session.read
+    monkeypatch.setattr(session, "read", lambda seqs: read.extend(seqs) or real(seqs))
+    begun: list[int] = []
+    for text in ("Go", "Go on", "Once more"):
+        read.clear()
+        begun.append(session.next_seq)
+        made.run_sync(session, text)
+    assert read and min(read) >= begun[1]
+
+
 def test_a_session_whose_directory_is_gone_is_refused(session: Session, tmp_path: Path) -> None:
     (tmp_path / "work").rmdir()
     with pytest.raises(Usage, match="directory is gone"):

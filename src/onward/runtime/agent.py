@@ -35,6 +35,7 @@ from onward.runtime.graph import GRAPH, Node
 from onward.runtime.guards import Limits
 from onward.runtime.loop import Ending, Loop, text_in
 from onward.runtime.permissions import Approver, Permissions
+from onward.runtime.placed import placed
 from onward.runtime.progress import Progress, Reminded, Resumed, Watcher
 from onward.runtime.reminding import remind, reminder
 from onward.runtime.retrying import Retrying
@@ -362,7 +363,7 @@ class Agent:
 
 def _instruct(session: Session, text: str) -> None:
     data = {"message": {"role": "system", "blocks": [{"type": "text", "text": text}]}, "meta": {"by": INSTRUCTIONS}}
-    ours = [event for event in session.read(session.surface) if _is_ours(event)]
+    ours = [event for event in placed(session) if _is_ours(event)]
     if not ours:
         session.append(Draft(type="system/message", data=data, surface=APPEND, branch=session.branch))
     elif ours[-1].data["message"] != data["message"]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from onward.errors import ToolFailed
 from onward.model.event import APPEND, MAIN, Draft, Event, given
+from onward.runtime.placed import placed
 from onward.runtime.tools.paths import place, read_bytes
 from onward.session import Session
 
@@ -60,7 +61,7 @@ def log_context_files(session: Session) -> list[Event]:
     cwd = given(session.header.cwd)
     if cwd is None:
         return []
-    drafts = plan(find(Path(cwd)), known(session.read(session.surface)), session.branch)
+    drafts = plan(find(Path(cwd)), known(placed(session)), session.branch)
     return session.append(*drafts) if drafts else []
 
 
@@ -77,10 +78,10 @@ def find(cwd: Path) -> list[ContextFile]:
     return [file for file in found if file is not None]
 
 
-def known(surface: Sequence[Event]) -> dict[str, str]:
+def known(messages: Sequence[Event]) -> dict[str, str]:
     """Path -> state of the context files that the model sees now."""
     states: dict[str, str] = {}
-    for event in surface:
+    for event in messages:
         if event.type == "custom/message" and event.data.get("kind") == KIND:
             data = event.data.get("data")
             if isinstance(data, dict) and isinstance(data.get("path"), str):

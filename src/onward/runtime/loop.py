@@ -24,6 +24,7 @@ from onward.running.turn import Reason
 from onward.runtime.acting import Acted, Actor
 from onward.runtime.graph import Node, check
 from onward.runtime.guards import judge
+from onward.runtime.placed import placed
 from onward.runtime.progress import Asked, AtNode, Failed, Replied, Streamed, Watcher
 from onward.runtime.room import ENDING, Room
 from onward.runtime.room import NEW_PLAN as END_PLAN
@@ -160,7 +161,7 @@ class Loop:
 
     def _come_to_an_end(self) -> None:
         """Ask once for a plan that needs little: the context stays full, whatever was summarised."""
-        if any(event.data.get("kind") == ENDING for event in self.session.read(self.session.surface)):
+        if any(event.data.get("kind") == ENDING for event in placed(self.session)):
             return
         self.turn.inject(END_PLAN.format(times=self._room.summaries()), kind=ENDING, display=False)
         self.state.replans += 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onward.evidence.notice import KIND
 from onward.model.event import Event
+from onward.runtime.placed import placed
 
 if TYPE_CHECKING:
     from onward.session import Session
@@ -25,7 +26,7 @@ def reminder(session: Session) -> Reminder | None:
     if text is None:
         return None
     data = {"sources": [[one.path, one.status, one.what, list(one.seqs)] for one in held.changed]}
-    told = [event for event in session.read(session.surface) if _is_reminder(event)]
+    told = [event for event in placed(session) if _is_reminder(event)]
     return None if told and told[-1].data["data"] == data else Reminder(text, data)
 
 
