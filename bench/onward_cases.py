@@ -23,7 +23,7 @@ import startup
 from baselines import FILES, serial_and_parallel
 from onward import APPEND, Draft, Message, Model, Session, Store, Text, ToolCall
 from onward.log.protocol import Sync
-from sample import WARM_UP, Skip, message, summary, text, timed
+from sample import COUNTED, WARM_UP, Skip, calls_of, message, summary, text, timed
 
 BATCH = 8
 """Events between two durability points where `sync="barrier"` is measured."""
@@ -222,7 +222,7 @@ def _of_turns(marks: list[tuple[int, int, int]]) -> dict[str, float]:
 
 
 def turns(work: Path, count: int, surface: int = 0) -> dict[str, float]:
-    """Whole turns: `syncs` a turn, `cpu_ms` of this process a turn without its syncs, and the duration `us`.
+    """Whole turns: `syncs` a turn, `cpu_ms` of this process without its syncs, Python `calls`, and the duration `us`.
 
     Args:
         surface: messages that the session has before the first of them.
@@ -237,7 +237,9 @@ def turns(work: Path, count: int, surface: int = 0) -> dict[str, float]:
         for number in range(WARM_UP, WARM_UP + count):
             _turn(session, number)
             marks.append(mark())
-    return _of_turns(marks)
+        more = range(WARM_UP + count, WARM_UP + count + COUNTED)
+        calls = calls_of(lambda: [_turn(session, number) for number in more])
+    return {**_of_turns(marks), "calls": calls / COUNTED}
 
 
 def runs(work: Path, count: int) -> dict[str, float]:
@@ -263,11 +265,10 @@ def runs(work: Path, count: int) -> dict[str, float]:
     agent = Agent(model, tools=[read], permissions=Permissions(mode="all"))
     mark = _measured(Syncs())
 
-    async def all_of_them(session: Session) -> list[tuple[int, int, int]]:
+    async def all_of_them(session: Session, numbers: range) -> list[tuple[int, int, int]]:
         marks = []
-        for number in range(WARM_UP + count):
-            if number >= WARM_UP:
-                marks.append(mark())
+        for number in numbers:
+            marks.append(mark())
             model.requests.clear()  # it keeps what it was asked, for tests
             ended = await agent.run(session, text(number))
             if ended.reason != "completed":
@@ -275,7 +276,10 @@ def runs(work: Path, count: int) -> dict[str, float]:
         return [*marks, mark()]
 
     with closing(open_store(work, "barrier")) as store, closing(store.create(cwd=str(work))) as session:
-        return _of_turns(asyncio.run(all_of_them(session)))
+        marks = asyncio.run(all_of_them(session, range(WARM_UP + count)))
+        more = range(WARM_UP + count, WARM_UP + count + COUNTED)
+        calls = calls_of(lambda: asyncio.run(all_of_them(session, more)))
+    return {**_of_turns(marks[WARM_UP:]), "calls": calls / COUNTED}
 
 
 def graph(work: Path, count: int) -> dict[str, float]:

@@ -64,8 +64,12 @@ class Inbox(Protocol):
         """
         ...
 
-    def changed(self) -> bool:
-        """Whether something may be there that the last `pending` did not give. Cheap; never wrongly no."""
+    def changed(self, folder: int | None = None) -> bool:
+        """Whether something may be there that the last `pending` did not give. Cheap; never wrongly no.
+
+        Args:
+            folder: `LogWriter.folder`, from whoever holds the lock.
+        """
         ...
 
     def pending(self) -> list[tuple[str, int, bytes]]:
