@@ -14,7 +14,7 @@ from onward.context.summaries.asking import summarise
 from onward.context.summaries.sections import lines_of
 from onward.context.summaries.summary import Source, Summary, SummaryRefused
 from onward.context.summaries.supplied import checked
-from onward.context.summaries.telling import RESULT, middle_out, parts
+from onward.context.summaries.telling import RESULT, parts
 from onward.context.tokens import estimate
 from onward.model.event import replace
 from onward.model.messages import Message, Model, Text, Usage, text_of
@@ -105,7 +105,7 @@ def test_what_is_asked_has_every_event_with_its_number_and_says_what_was_left_ou
     told = asked_for(client.requests[0])
     for seq in range(7):
         assert f"[{seq}] " in told
-    assert f"[… {len(LONG) - RESULT:,} characters left out here …]" in told
+    assert f"[… {len(LONG) - RESULT:,} characters left out …]" in told
     assert "Look at this above all: the parser's errors" in told
     assert "legacy_mode" in told and 'calls bash: {"command":"pytest tests/test_parser.py"}' in told
 
@@ -156,9 +156,8 @@ def test_parts_are_whole_events_and_one_that_is_too_long_says_what_it_lacks() ->
     events = work(LONG * 3).events
     found = parts([*events, event_of(user("y" * 9_000), 7)], 400)
     assert all(part.tokens <= 400 for part in found) and len(found) == 2
-    assert "characters left out here" in found[-1].text
+    assert "characters left out" in found[-1].text
     assert len(parts(events, None)) == 1 and parts([], None) == []
-    assert middle_out("abc", 3) == "abc"
 
 
 def test_a_window_that_has_no_room_or_minutes_that_do_not_fit_together_are_refused() -> None:

@@ -110,7 +110,7 @@ def test_every_kind_of_content_becomes_a_block_and_bytes_go_to_blobs(shared: tup
 def test_data_without_content_is_shown_as_json_and_a_huge_text_is_cut(shared: tuple[Path, McpServer], tmp_path: Path):
     assert of(shared[1], "bare", at(tmp_path)).text == '{"a":[1]}'
     text = of(shared[1], "huge", at(tmp_path)).text
-    assert "[200,000 characters left out]" in text
+    assert "[… 200,000 characters left out …]" in text
     assert len(text) < SHOWN + 100
 
 

@@ -1,4 +1,4 @@
-"""Text for people: what a transcript holds, made safe and short enough to be shown on a terminal or in a page."""
+"""Text made short, and safe to be shown on a terminal or in a page."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ def one_line(text: str, width: int = 80) -> str:
     # More than is shown need not be looked at; runs of white space may shorten it a little further.
     short = _SPACE.sub(" ", text[: 4 * width + 64]).strip().translate(_SAFE)
     return short if len(short) <= width else short[: width - 1] + "…"
+
+
+def middle_out(text: str, head: int, tail: int, missing: str = "characters left out") -> str:
+    """The first `head` and the last `tail` code points of a text, and between them a line that says how many are
+    `missing`; all of a text that is no longer than that."""
+    if len(text) <= head + tail:
+        return text
+    return f"{text[:head]}\n[… {len(text) - head - tail:,} {missing} …]\n{text[len(text) - tail :]}"
 
 
 def escaped_json(text: str) -> str:

@@ -13,6 +13,7 @@ from onward.context.compaction.plan import Level
 from onward.context.tokens import BLOCK, MEDIA, MESSAGE, estimate_text
 from onward.model.event import SurfaceOp
 from onward.model.messages import ContentBlock, File, Image, Text, ToolCall, ToolResult
+from onward.model.text import middle_out
 from onward.model.transcript import text_of
 
 STANDS_FOR = "onward.stands_for"
@@ -106,22 +107,15 @@ def _pointer(block: ToolResult, text: str, named: str) -> str:
     return (
         f"[Taken out of the context: {len(text):,} characters. {READER}(call={named!r}) gives any part of "
         f"them back; at a shell: onward tool-result {option}SESSION {quote(named)}. How it begins and ends:]\n"
-        f"{preview(text, head, tail)}"
+        f"{middle_out(text, head, tail, 'characters')}"
     )
 
 
 def _placeholder(block: ToolResult, text: str, total: int, media: int, named: str) -> str:
     more = f" and {media} image{'s' if media > 1 else ''} or file{'s' if media > 1 else ''}" if media else ""
     error = " The call failed." if block.is_error else ""
-    shown = f"\n{preview(text, HEAD // 2, TAIL * 2)}" if block.is_error and text else ""
+    shown = f"\n{middle_out(text, HEAD // 2, TAIL * 2, 'characters')}" if block.is_error and text else ""
     return f"[Taken out: {total:,} characters{more}.{error} {READER}(call={named!r}) gives them back.]{shown}"
-
-
-def preview(text: str, head: int, tail: int) -> str:
-    """The beginning and the end of a text with what is missing said between them; all of a short one."""
-    if len(text) <= head + tail:
-        return text
-    return f"{text[:head]}\n[… {len(text) - head - tail:,} characters …]\n{text[len(text) - tail :]}"
 
 
 def _source(node: Node, call: ToolCall | None) -> str | None:

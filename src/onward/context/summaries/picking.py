@@ -20,6 +20,7 @@ from onward.context.summaries.summary import Claim
 from onward.model.demands import demand_of, request_in
 from onward.model.event import Event
 from onward.model.script import script_of
+from onward.model.text import middle_out
 from onward.model.transcript import text_of
 
 REPORTS = 40
@@ -188,7 +189,7 @@ def _answers(stretch: Stretch) -> Iterator[Pick]:
     """What a person answered when a tool asked."""
     for call in stretch.calls:
         if plain_name(call.name) in _QUESTIONS and call.result is not None and not call.failed:
-            text = f"The person was asked and answered: {ends(call.said.strip(), 500)}"
+            text = f"The person was asked and answered: {middle_out(call.said.strip(), 250, 250)}"
             yield Pick(95, Claim(sections.DECISIONS, text, cited((call.seq, call.result))))
 
 
@@ -262,10 +263,3 @@ def shown(text: str, width: int) -> str:
     cut = flat[: width - 1]
     stop = max(cut.rfind(mark) for mark in (". ", "! ", "? ", ": ", "。"))
     return cut[: stop + 1] if stop > width // 2 else cut[: cut.rfind(" ") if " " in cut else None] + "…"
-
-
-def ends(text: str, width: int) -> str:
-    """A text of at most about `width` characters: its beginning and its end; what is missing is said."""
-    if len(text) <= width:
-        return text
-    return f"{text[: width // 2]}\n[… {len(text) - width} characters left out …]\n{text[-(width - width // 2) :]}"

@@ -19,6 +19,7 @@ from onward.context.summaries.notable import failed
 from onward.context.tokens import estimate_text
 from onward.model.demands import demand_of
 from onward.model.event import Event
+from onward.model.text import middle_out
 from onward.model.transcript import text_of
 
 RESULT = 4_000
@@ -51,7 +52,7 @@ def parts(events: Sequence[Event], room: int | None) -> list[Part]:
         tokens = estimate_text(text)
         if room is not None and tokens > room:
             # An estimate is linear in the text, but for its script: three quarters leave room for that.
-            text = middle_out(text, max(200, len(text) * room * 3 // (tokens * 4)))
+            text = _within(text, max(200, len(text) * room * 3 // (tokens * 4)))
             tokens = estimate_text(text)
         if room is not None and held and size + tokens > room:
             out.append(Part("".join(held), size))
@@ -61,12 +62,10 @@ def parts(events: Sequence[Event], room: int | None) -> list[Part]:
     return [*out, Part("".join(held), size)] if held else out
 
 
-def middle_out(text: str, width: int) -> str:
-    """A text of about `width` characters: two thirds from its beginning, the rest from its end; a line says so."""
-    if len(text) <= width:
-        return text
-    head, tail = width * 2 // 3, width - width * 2 // 3
-    return f"{text[:head]}\n[… {len(text) - width:,} characters left out here …]\n{text[-tail:]}"
+def _within(text: str, width: int) -> str:
+    """A text of about `width` characters: two thirds from its beginning, the rest from its end."""
+    head = width * 2 // 3
+    return middle_out(text, head, width - head)
 
 
 def _told(event: Event) -> str:
@@ -86,19 +85,19 @@ def _lines(event: Event) -> Iterator[str]:
             if failed(event):
                 yield f"the request failed: {event.data['error'].get('message')}"
         case "tool/result":
-            yield f"{'a tool failed' if failed(event) else 'a tool gave'}:\n{middle_out(text_of(event), RESULT)}"
+            yield f"{'a tool failed' if failed(event) else 'a tool gave'}:\n{_within(text_of(event), RESULT)}"
         case _:
             demand = demand_of(event)
             if demand is not None:
                 yield "the person:\n" + "\n".join([demand.text, *(f"({attached})" for attached in demand.attached)])
             elif (said := text_of(event).strip()) != "":
-                yield f"a program:\n{middle_out(said, RESULT)}"
+                yield f"a program:\n{_within(said, RESULT)}"
 
 
 def _call(block: dict[str, Any]) -> str:
     arguments = block.get("arguments")
     written = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-    return f"calls {block.get('name', '?')}: {middle_out(written, ARGUMENTS)}"
+    return f"calls {block.get('name', '?')}: {_within(written, ARGUMENTS)}"
 
 
 def _again(old: Former) -> str:

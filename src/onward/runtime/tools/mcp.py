@@ -21,6 +21,7 @@ import msgspec
 from onward.errors import BadArguments, OutcomeUnknown, ToolFailed, Usage
 from onward.model.data import Effect
 from onward.model.messages import ContentBlock, Context, File, Image, Text
+from onward.model.text import middle_out
 from onward.runtime.tools.calling import as_json
 from onward.runtime.tools.mcp_link import Link, Lost, address_of, digest_of
 from onward.runtime.tools.schema import as_object, check_shape
@@ -247,7 +248,4 @@ def _stored(encoded: str, media_type: str, name: str | None, context: ToolContex
 
 
 def _cut(text: str) -> str:
-    if len(text) <= SHOWN:
-        return text
-    half = SHOWN // 2
-    return f"{text[:half]}\n[{len(text) - SHOWN:,} characters left out]\n{text[-half:]}"
+    return middle_out(text, SHOWN // 2, SHOWN // 2)
