@@ -276,9 +276,13 @@ class Log:
         staged: dict[int, Event] = {}
         events: list[Event] = []
         lines: list[bytes] = []
+
+        def lookup(seq: int) -> Event:
+            return staged.get(seq) or self.chain.stored(seq)
+
         for item in drafts:
             draft = item if isinstance(item, Draft) else item(events)
-            event, planned, line = self._stage(draft, now, blobs, staged)
+            event, planned, line = self._stage(draft, now, blobs, lookup)
             if planned is not None:
                 self.state.apply(planned)
                 self._last = line[-18:-2]
@@ -294,7 +298,7 @@ class Log:
     def _write_one(self, writer: LogWriter, draft: Draft, now: int) -> Event:
         """The same as `_write_many` for one event: it is applied after the write, so there is nothing to take back."""
         blobs: dict[str, bytes] = {}
-        event, planned, line = self._stage(draft, now, blobs, None)
+        event, planned, line = self._stage(draft, now, blobs, self.chain.stored)
         if planned is None:
             return event
         self._commit(writer, (line,), blobs)
@@ -312,17 +316,16 @@ class Log:
         writer.append(lines)
 
     def _stage(
-        self, draft: Draft, now: int, blobs: dict[str, bytes], staged: dict[int, Event] | None
+        self, draft: Draft, now: int, blobs: dict[str, bytes], lookup: Lookup
     ) -> tuple[Event, Planned | None, bytes]:
         """Guard, plan and seal a draft. Nothing is planned for a key that was used before: the event is that of then.
 
         Args:
-            staged: the events of the same batch, which are not in the log yet.
+            lookup: reads an earlier event, those of the same batch included, which are not in the log yet.
         """
         state = self.state
         draft = shaped(draft, seq=state.next_seq)
         data, raw = prepare(draft, blobs, seq=state.next_seq)
-        lookup = self.chain.stored if not staged else lambda seq: staged.get(seq) or self.chain.stored(seq)
         if draft.key is not None:
             first = self._same_key(draft, data, lookup)
             if first is not None:
