@@ -58,7 +58,7 @@ def pi(file: list[str], first: int, last: int) -> Any:
         text += f"\n\n[{len(rows) - last} more lines in file. Use offset={last + 1} to continue.]"
     else:
         text = "\n".join(rows[first - 1 :])
-    return {"path": "a", "offset": first}, text, {}
+    return {"path": "a", "offset": first, "limit": last - first + 1}, text, {}
 
 
 def dsh(file: list[str], first: int, last: int) -> Any:

@@ -172,6 +172,16 @@ def test_a_scripted_change_after_a_recorded_reading_is_told_for_what_it_is(
     assert found.status == expected, found.now
 
 
+def test_a_patch_changes_the_first_of_several_places(tmp_path: Path) -> None:
+    patch = "*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch"
+    seen = derive([asked(0, "apply_patch", patch), answered(1, "Success. Updated the following files:\nM a")], "/w")
+    for text, status in (("y\nb\nx\n", "fresh"), ("z\nb\nx\n", "stale")):
+        (tmp_path / "a").write_text(text)
+        assert [found.status for found in check(seen, Scope(str(tmp_path), "/w", "/w")).findings] == [status]
+    gone = derive([asked(0, "apply_patch", patch.replace("+y\n", "")), answered(1, "Success.")], "/w")
+    assert [found.status for found in check(gone, Scope(str(tmp_path), "/w", "/w")).findings] == ["unverifiable"]
+
+
 SHOWN_AT_END = ("cat a", "tail -n 2 a", "sed -n '$p' a", "cat a | tail -n +2", "cat -n a", "sed -n 2,9p a")
 
 

@@ -41,6 +41,8 @@ def claude(arguments: dict[str, Any], text: str, **fields: Any) -> list[str]:
         ({}, "File unchanged since last read. It is above.", {"meta": {"toolUseResult": {"type": "x"}}}, "?"),
         ({}, "x", {"meta": {"toolUseResult": {"type": "file_unchanged", "file": {"filePath": "a"}}}}, "?"),
         ({}, "", {"meta": {"toolUseResult": {"type": "image", "file": {"originalSize": 9}}}}, "?"),
+        ({}, '<cell id="a">\n12\tx\n</cell id="a">', {}, "?"),
+        ({}, "     1→" + "x" * 2_500, {}, f"lines 1:'{'x' * 2_500}' end"),
         ({}, "cells", {"meta": {"toolUseResult": {"type": "notebook", "file": {"cells": []}}}}, "?"),
         ({}, "PDF", {"meta": {"toolUseResult": {"type": "pdf", "file": {"base64": "", "originalSize": 4}}}}, "?"),
     ],
@@ -97,11 +99,17 @@ def test_a_reading_that_failed_says_at_most_that_the_file_was_not_there(
         ({}, "x\ny\n\n[Showing lines 1-2 of 900. Use offset=3 to continue.]", r"lines 1:'x\ny'"),
         ({}, "x\n\n\n[Showing lines 1-2 of 9 (50.0KB limit). Use offset=3 to continue.]", r"lines 1:'x\n'"),
         ({}, "[Line 1 is 60KB, exceeds 50.0KB limit. Use bash: sed -n '1p' a | head -c 51200]", "?"),
-        ({"offset": "2", "limit": 2.0}, "x\n\n[5 more lines in file. Use offset=4 to continue.]", "lines 2:'x'"),
+        ({"offset": "2", "limit": 1.0}, "x\n\n[5 more lines in file. Use offset=3 to continue.]", "lines 2:'x'"),
+        # A file may end so itself.
+        ({}, "x\n\n[5 more lines in file. Use offset=2 to continue.]", "whole"),
+        ({"limit": 9}, "x\n\n[5 more lines in file. Use offset=7 to continue.]", "whole"),
+        ({}, "Read image file [image/png]\n[Image omitted: could not be resized below the limit.]", "?"),
         ({}, "", "?"),
     ],
 )
 def test_a_reading_of_pi_covers_the_lines_that_it_shows(arguments: dict[str, Any], text: str, then: str) -> None:
+    if then == "whole":
+        then = f"whole {text!r}"
     if then == "cut end":
         then = f"lines 1:'{'x' * 2_000}\\ny'~0 end"
     assert seen("read", {"path": "a", **arguments}, text) == [f"looked file:a {then}"]
@@ -143,6 +151,13 @@ def test_a_reading_of_the_deepseek_harness_covers_the_lines_that_it_shows(
 ) -> None:
     fields = fields or {"meta": {"dsh": {"turn": 1}}}
     assert seen("read", {"file_path": "a"}, text, **fields) == [f"looked file:a {then}"]
+
+
+def test_a_reading_is_of_the_file_that_the_result_names() -> None:
+    text = wrapped("1: x", "", "(End of file - total 1 lines)").replace("/w/a", "/w/sub/a")
+    for fields in ({"meta": {"dsh": {}}}, {"meta": {"dsh": {"meta": {"path": "/w/sub/a"}}}}):
+        assert seen("read", {"file_path": "a"}, text, **fields) == ["looked file:/w/sub/a lines 1:'x' end"]
+    assert seen("read", {"path": "@src/a"}, "x\n") == [r"looked file:src/a whole 'x\n'"]
 
 
 def test_a_reading_of_codex_covers_the_lines_that_it_shows() -> None:

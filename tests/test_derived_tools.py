@@ -69,6 +69,21 @@ def told(**fields: Any) -> dict[str, Any]:
             told(originalFileContents="b B"),
             "changed file:a whole 'C C'",
         ),
+        (
+            "Edit",
+            {"old_string": "b", "new_string": ""},
+            "ok",
+            told(originalFile="a\nb\nc\n", structuredPatch=[{"oldStart": 1, "lines": [" a", "-b", " c"]}]),
+            r"changed file:a whole 'a\nc\n'",
+        ),
+        ("Edit", {"old_string": "b", "new_string": ""}, "ok", told(originalFile="a\nb\n"), "-'b'"),
+        (
+            "Edit",
+            PAIR,
+            "ok",
+            told(structuredPatch=[{"oldStart": 1, "newStart": 1, "lines": ["   x", "-  b", "+  B"]}]),
+            "snip:'B' -'b'",
+        ),
         ("NotebookEdit", {"notebook_path": "a", "new_source": "x"}, "ok", {}, "changed file:a ?"),
         ("edit", {"oldText": "b", "newText": "B"}, "ok", {}, "changed file:a lines snip:'B' -'b'"),
         ("edit", {"edits": [{"oldText": "b", "newText": "B"}]}, "ok", {}, "changed file:a lines snip:'B' -'b'"),
@@ -142,6 +157,11 @@ PATCHED = [
 def test_a_patch_says_what_it_did_to_each_file_however_it_is_called(name: str, arguments: Any) -> None:
     assert seen(name, arguments, "Success. Updated the following files:\nA n/new.py") == PATCHED
     assert not any("whole" in one for one in seen(name, arguments, "Failed", is_error=True))
+    for said in (
+        "apply_patch verification failed: Failed to find expected lines in old.py",
+        "Exit code: 1\nOutput:\nno",
+    ):
+        assert not any("whole" in one or "absent" in one for one in seen(name, arguments, said))
 
 
 @pytest.mark.parametrize(
@@ -163,6 +183,12 @@ def test_a_patch_says_what_it_did_to_each_file_however_it_is_called(name: str, a
             "matches ['a.py:3:x']",
         ),
         ({"output_mode": "count"}, "a.py:3\n\nFound 3 total occurrences across 1 file.", {}, "?"),
+        (
+            {"output_mode": "content", "-n": True},
+            "a.py:3:x\na.py:4:[Omitted long matching line]",
+            {},
+            "matches ['a.py:3:x']",
+        ),
         (
             {"output_mode": "content", "-n": True},
             "b",

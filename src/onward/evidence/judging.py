@@ -108,7 +108,8 @@ def _lines(then: Lines, text: Text, shows: Callable[[], bool]) -> Judged:
     found = holds(then, text)
     broken = [one for one in found if not one.holds]
     if not broken:
-        if not then.excerpts and not then.replaced and not then.ends:
+        replaced = not then.again and any(any(map(str.isalnum, piece)) for piece in then.replaced)
+        if not then.excerpts and not replaced and not then.ends:
             return Judged("unverifiable", "there", "nothing of its text is known")
         return _there(found, len(then.excerpts))
     changed = [excerpt for excerpt, one in zip(then.excerpts, found, strict=False) if not one.holds]

@@ -92,9 +92,10 @@ def holds(known: Lines, now: Text) -> list[Compared]:
     if known.ends:
         out.append(_end(known, out, now))
     shown = "\n".join(unified(excerpt.text) for excerpt in known.excerpts)
-    for piece in known.replaced:
+    for piece in () if known.again else known.replaced:
         text = unified(piece)
-        if text and text not in shown and text in now.text:
+        # Of blanks and brackets, what is before and behind them may make another one.
+        if any(map(str.isalnum, text)) and text not in shown and text in now.text:
             out.append(
                 Compared(
                     False, at=now.text.count("\n", 0, now.text.find(text)) + 1, why="what was taken out is there again"

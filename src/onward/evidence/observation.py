@@ -97,6 +97,7 @@ class Lines(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="line
         of: how many lines the file had.
         replaced: the pieces of text that an edit took out or replaced, in its order. One that none of the excerpts
             has was not in the file any more.
+        again: what was replaced may be elsewhere in the file, too: only one of its places was.
         sha256, size: of the whole file's bytes, where the tool said them although it showed only a part.
     """
 
@@ -107,6 +108,7 @@ class Lines(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="line
     sha256: str | None = None
     size: int | None = None
     blank: bool = False
+    again: bool = False
 
 
 class Match(Struct, frozen=True, omit_defaults=True):

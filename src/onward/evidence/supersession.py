@@ -346,7 +346,7 @@ def _left(then: Fingerprint, later: _Later) -> Left:
         kept_end = (last.first, last.text.count("\n")) == (was.first, was.text.count("\n")) or was.text.endswith(
             last.text
         )
-    rest = Lines(excerpts, ends=kept_end, of=known.of, replaced=replaced, blank=known.blank)
+    rest = Lines(excerpts, ends=kept_end, of=known.of, replaced=replaced, blank=known.blank, again=known.again)
     return Left(None, rest, tuple(sorted(by)), edited, later.address)
 
 

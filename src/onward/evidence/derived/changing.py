@@ -98,6 +98,8 @@ def _after(
     several = items(told.get("edits")) or items(arguments.get("edits"))
     text = original
     for number, (old, new) in enumerate(pairs):
+        if new == "" and not old.endswith("\n") and f"{old}\n" in text:
+            return _patched(original, hunks)  # Claude Code may take out the end of the line, too
         if old == "":
             if text != "":
                 return _patched(original, hunks)
@@ -138,7 +140,13 @@ def _rows(hunk: dict[str, Any]) -> list[str] | None:
 
 
 def _hunks(hunks: list[dict[str, Any]], pairs: list[Pair]) -> Lines | None:
-    """What is known from the lines around each change, by their numbers in the new file."""
+    """What is known from the lines around each change, by their numbers in the new file.
+
+    Claude Code shows two blanks for each tab at the start of a line: lines that begin so may be others.
+    """
+    told = [row for hunk in hunks for row in _rows(hunk) or ()]
+    if any(row[1:3] == "  " for row in told) and not any(row[1:2] == "\t" for row in told):
+        return None
     shown, gone = [], []
     for hunk in hunks:
         start, rows = integer(hunk.get("newStart")), _rows(hunk)

@@ -62,7 +62,10 @@ class Done:
     @property
     def path(self) -> str | None:
         """The file or directory that the call names."""
-        return self.said("file_path", "path", "notebook_path", "filePath", "filename") or None
+        said = self.said("file_path", "path", "notebook_path", "filePath", "filename") or None
+        # Pi takes an `@` off, as people write it before files. Of `toolUseResult` and `dsh` the others have one.
+        pi = said is not None and "path" in self.arguments and not {"toolUseResult", "dsh"} & self.meta.keys()
+        return said.removeprefix("@") or None if said is not None and pi else said
 
     @property
     def told(self) -> dict[str, Any]:

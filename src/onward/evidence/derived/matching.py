@@ -108,6 +108,9 @@ def excerpts(rows: Sequence[str], how: Printed) -> dict[str, Lines]:
     }
 
 
+_OMITTED = re.compile(r"\[Omitted long (?:matching|context) line")
+
+
 def read_rows(rows: Sequence[str], how: Printed) -> Iterator[Row]:
     """The printed lines, without those that could be read in more than one way."""
     return (row for row in _split(rows, how) if row is not None)
@@ -115,6 +118,12 @@ def read_rows(rows: Sequence[str], how: Printed) -> Iterator[Row]:
 
 def _split(rows: Sequence[str], how: Printed) -> Iterator[Row | None]:
     """The printed lines; None for `--` between groups and for what is no such line."""
+    for row in _told(rows, how):
+        # ripgrep, where it is told how long lines may be.
+        yield None if row is None or _OMITTED.match(row.text) else row
+
+
+def _told(rows: Sequence[str], how: Printed) -> Iterator[Row | None]:
     if how.file is not None:
         yield from (_of_one(row, how, how.file) for row in rows)
         return

@@ -11,8 +11,8 @@ import msgspec
 from onward.context.summaries.files import plain_name
 from onward.evidence.derived.done import Done, integer, mapping
 
-_CODEX = frozenset({"shell", "local_shell", "shell_command", "exec_command", "container.exec"})
-"""Codex' shell tools, which say more than what the command printed."""
+_CODEX = frozenset({"shell", "local_shell", "shell_command", "exec_command", "container.exec", "apply_patch"})
+"""Codex' tools that say more than what the command printed."""
 
 _CODEX_HEAD = re.compile(
     r"(?=Chunk ID: |Exit code: |Wall time: |Process )"

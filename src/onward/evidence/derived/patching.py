@@ -12,6 +12,7 @@ from typing import Any
 
 from onward.evidence.derived.done import Done
 from onward.evidence.derived.numbered import whole
+from onward.evidence.derived.outputs import output_of
 from onward.evidence.observation import Absent, Excerpt, Lines, Observation, Unverifiable
 
 _HEAD = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)[ \t\r]*")
@@ -21,12 +22,15 @@ _BEGIN = "*** Begin Patch"
 LONGEST = 5_000
 """Characters of a row that names a file; no path is so long."""
 
+UNPATCHED = re.compile(r"^(?:Failed to|Invalid patch|Error)|verification failed|patch rejected", re.MULTILINE)
+"""What is said where a patch was not applied, or not all of it."""
+
 CHANGED = Unverifiable("it was patched; the patch shows none of its lines")
 
 
 def apply_patch(done: Done) -> list[Observation]:
     """The tool of this name, with the patch as its one text or in an argument."""
-    if done.failed:
+    if done.failed or output_of(done).exit != 0 or UNPATCHED.search(done.text) is not None:
         return []
     return [one for text in _texts(done.arguments) if _BEGIN in text for one in patched(done, text)]
 
@@ -99,7 +103,8 @@ def _hunks(rows: list[str]) -> Lines | None:
     close()
     if not shown and not gone:
         return None
-    return Lines(tuple(shown), ends=ends and bool(shown), replaced=tuple(dict.fromkeys(gone)))
+    # The first place that fits is patched: there may be others.
+    return Lines(tuple(shown), ends=ends and bool(shown), replaced=tuple(dict.fromkeys(gone)), again=bool(gone))
 
 
 def _texts(value: Any) -> Iterator[str]:

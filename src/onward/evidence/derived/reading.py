@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from onward.evidence.derived.done import Done, integer, items, mapping
@@ -27,8 +28,11 @@ _PI_MORE = re.compile(
     r"\n\n\[(?:\d+ more lines in file|Showing lines \d+-\d+ of \d+[^\]\n]*)\. Use offset=\d+[^\]\n]*\]\s*\Z"
 )
 _PI_OLD = re.compile(r"\n\n\.\.\. \(((?:Some lines|\d+ more lines)[^\n]*)\)\s*\Z")
+_PI_IMAGE = re.compile(r"Read image file \[image/[\w.+-]*\]")
+_CUT = "... [truncated]"
 _PI_LONG = re.compile(r"\[Line \d+ is [^\n]*exceeds [^\n]*\]\s*\Z")
 _DSH = re.compile(r"<path>[^\n]*</path>\n<type>file</type>\n<content>\n(.*)\n</content>\s*\Z", re.DOTALL)
+_DSH_PATH = re.compile(r"<path>([^\n]*)</path>\n")
 _DSH_END = re.compile(r"\(End of file - total (\d+) lines?\)")
 
 
@@ -37,8 +41,9 @@ def read(done: Done) -> list[Observation]:
     path = done.path
     if done.failed or path is None:
         return done.missing()
+    then: Fingerprint
     if "dsh" in done.meta or done.text.startswith("<path>"):
-        then = _dsh(done)
+        path, then = _dsh_path(done, path), _dsh(done)
     elif "toolUseResult" in done.meta or "file_path" in done.arguments:
         then = _claude(done)
     else:
@@ -108,6 +113,9 @@ def _rows(text: str, first: int, limit: int | None) -> Fingerprint:
     start = next((at for at, row in enumerate(rows) if form.fullmatch(row)), None)
     if start is None or _SHORTER.match(text):
         return NOTHING
+    before = "\n".join(rows[:start]).strip()
+    if before and (not before.endswith(":") or "\n" in before):
+        return NOTHING  # more than what a tool says of the lines: they may be of something else
     found = numbered(rows[start:], form)
     ends = len(found) < (LINES if limit is None else min(limit, LINES))
     rest = "\n".join(rows[start + len(found) :]).strip()
@@ -116,7 +124,8 @@ def _rows(text: str, first: int, limit: int | None) -> Fingerprint:
     lines = [line for _, line in found]
     if not ends and len(lines) > 1 and lines[-1] == "":
         lines.pop()  # perhaps what it shows behind the last line end
-    return shown(lines, found[0][0], ends=ends, limit=LONG)
+    cut = any(line.endswith(_CUT) for line in lines) or not any(len(line) > LONG for line in lines)
+    return shown(lines, found[0][0], ends=ends, limit=LONG if cut else None)
 
 
 def _bytes_in(done: Done) -> Whole | None:
@@ -132,7 +141,7 @@ def _bytes_in(done: Done) -> Whole | None:
 
 def _pi(done: Done) -> Fingerprint:
     first, text = max(done.number("offset") or 1, 1), done.text
-    if any(block.get("type") == "image" for block in done.blocks):
+    if any(block.get("type") == "image" for block in done.blocks) or _PI_IMAGE.match(text):
         return PICTURE
     if text == "" or _PI_LONG.match(text):
         return NOTHING
@@ -141,12 +150,25 @@ def _pi(done: Done) -> Fingerprint:
         return tail(text, first)
     lines = text[: found.start()].split("\n")
     if found.re is _PI_MORE:
+        next_ = re.search(r"offset=(\d{1,15})", found[0])
+        asked = done.number("limit") is not None or "Showing" in found[0]
+        if next_ is None or int(next_[1]) != first + len(lines) or not asked:
+            return tail(text, first)  # the file itself ends so
         return shown(lines, first)
     cut = LONG if "Some lines" in found[1] else None
     return shown(lines, first, ends="more lines" not in found[1], limit=cut)
 
 
 # --- DeepSeek Harness -------------------------------------------------------------------------------------------
+
+
+def _dsh_path(done: Done, asked: str) -> str:
+    """Where the file was: as the result says it, which knows the directory that a relative path was meant from."""
+    found = _DSH_PATH.match(done.text)
+    told = mapping(mapping(done.meta.get("dsh")).get("meta")).get("path") or (None if found is None else found[1])
+    if asked.startswith(("/", "~")) or not isinstance(told, str) or not told.startswith("/"):
+        return asked
+    return asked if posixpath.normpath(posixpath.join(done.where or "/", asked)) == told else told
 
 
 def _dsh(done: Done) -> Fingerprint:

@@ -17,7 +17,7 @@ from onward.context.summaries.files import plain_name
 from onward.evidence.derived.done import Done, is_missing, mapping
 from onward.evidence.derived.effects import UNSEEN, UNSURE, Effect, effects, rewrites
 from onward.evidence.derived.outputs import Output, output_of
-from onward.evidence.derived.patching import patched
+from onward.evidence.derived.patching import UNPATCHED, patched
 from onward.evidence.derived.pipelines import Command, Pipeline, pipelines
 from onward.evidence.derived.printing import printing
 from onward.evidence.derived.prints import Content, Print, Search
@@ -37,9 +37,6 @@ _REFUSED = re.compile(
     r"|exec command rejected|\[Request interrupted)"
 )
 """How a result begins whose command was not run."""
-
-_UNPATCHED = re.compile(r"^(?:Failed to|Invalid patch|Error)|apply_patch verification failed", re.MULTILINE)
-"""What `apply_patch` says where it did not do all of it."""
 
 SHOWN = 300
 """Characters of a command that name it."""
@@ -202,7 +199,7 @@ class _Run:
     def _patched(self, part: _Part, noisy: bool) -> Iterator[Observation]:
         """What a patch did: one that fails says so."""
         assert part.patch is not None
-        unsure = noisy or part.doubtful or _UNPATCHED.search(self._output.text) is not None
+        unsure = noisy or part.doubtful or UNPATCHED.search(self._output.text) is not None
         for one in patched(self._done, part.patch, self._ran.at(part.there, "x")[1]):
             yield structs.replace(one, action="changed", then=UNSURE, to=None) if unsure else one
 
