@@ -287,7 +287,7 @@ def test_export_writes_a_file_and_says_what_was_lost(home: Path, session: str, t
 
 def test_an_untouched_export_is_the_file_that_was_imported(home: Path, tmp_path: Path):
     for file, format_ in ((pi_file(tmp_path), "pi"), (harness_file(tmp_path), "dsh")):
-        answer = program(home, "export", imported(home, file), "--to", format_)
+        answer = onward(home, "export", imported(home, file), "--to", format_)
         assert answer.out.encode() == file.read_bytes()
 
 
@@ -456,10 +456,10 @@ def test_every_command_runs_as_the_installed_program(tmp_path: Path):
     home, pi = tmp_path / "home", pi_file(tmp_path)
     assert lines(program(home, "--version"))[0].startswith("onward ")
     assert lines(program(home, "import", pi))[1].split()[1:4] == ["pi", "3", "25"]
-    (session,) = [row["session"] for row in program(home, "sessions", "--all", "--json").document["sessions"]]
+    (session,) = [row["session"] for row in document(home, "sessions", "--all")["sessions"]]
     assert session in lines(program(home, "sessions", "--all"))[1]
     assert "#2  user" in lines(program(home, "show", session))[0]
-    assert lines(program(home, "show", session, "--info"))[0].split() == ["session:", session]
+    assert lines(onward(home, "show", session, "--info"))[0].split() == ["session:", session]
     assert any("← leaf-12" in line for line in lines(program(home, "tree", session)))
     assert lines(program(home, "context", session))[0].startswith("5 messages")
     assert "goes on from" in lines(program(home, "fork", session))[0]

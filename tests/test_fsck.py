@@ -214,24 +214,31 @@ def test_the_bytes_that_salvage_left_are_those_of_the_bad_lines(store: Store) ->
     assert saved.lost == [(2, 5)]
 
 
+def _flip(path: Path, at: int, byte: int) -> None:
+    """In place: a file that is written anew each time takes many times longer."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([byte]))
+
+
 def test_every_flipped_bit_of_the_log_is_found_and_never_saved_as_good(store: Store) -> None:
-    was = {event.seq: event for event in store.create(header(), user("a" * 20), result("c", LONG), assistant("b"))}
+    """Two bits of each byte: one in turn, and the one that makes `[` of `{` and a control character of a quote."""
+    was = {event.seq: event for event in store.create(header(), user("a" * 20), result("c", LONG))}
     path = store.log("s1")
     good = path.read_bytes()
     for at in range(len(good)):
-        for bit in range(8):
-            data = bytearray(good)
-            data[at] ^= 1 << bit
-            path.write_bytes(data)
+        for bit in {at % 8, 5}:
+            _flip(path, at, good[at] ^ 1 << bit)
             report = fsck.check(store.backend, "s1")
             assert report.problems, (at, bit)
             assert not report.ok, (at, bit)
-            if bit == at % 8 and report.problems[0].kind != "unsupported":
+            if bit == at % 8 and at % 3 == 0 and report.problems[0].kind != "unsupported":
                 store.salvage("s1", "new")
                 for event in store.events("new"):
                     assert event.type == LOST or event.data == was[event.seq].data or event.seq == 1, (at, bit)
                 store.backend.trash("new")
                 store.backend.erase("new")
+        _flip(path, at, good[at])
 
 
 def test_every_flipped_bit_of_a_blob_is_found_or_changes_nothing(store: Store) -> None:
@@ -242,12 +249,11 @@ def test_every_flipped_bit_of_a_blob_is_found_or_changes_nothing(store: Store) -
     unfound = 0
     for at in range(len(good)):
         for bit in range(8):
-            data = bytearray(good)
-            data[at] ^= 1 << bit
-            path.write_bytes(data)
+            _flip(path, at, good[at] ^ 1 << bit)
             if not _problems(store):
                 unfound += 1
                 assert store.backend.blobs("s1").get(path.name) == LONG.encode()
+        _flip(path, at, good[at])
     assert unfound < 8
 
 

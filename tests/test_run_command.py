@@ -94,9 +94,12 @@ def test_a_task_is_done_against_a_server_that_misbehaves(home: Path, work: Path)
     assert said["usage"]["requests"] > 5 and said["usage"]["output"] > 0
 
 
-def test_a_key_that_is_not_taken_ends_the_run_as_an_error(home: Path, work: Path) -> None:
+def test_a_key_that_is_not_taken_ends_the_run_as_an_error(
+    home: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ModelServer(Said(status=401, error={"message": "no such key", "code": "invalid_api_key"})) as server:
-        answer = program(home, "run", "Hello", "--model", f"{server.url}#test", cwd=work)
+        monkeypatch.chdir(work)
+        answer = onward(home, "run", "Hello", "--model", f"{server.url}#test")
     assert answer.code == 1 and "The run ended as error" in answer.out
     assert len(server.seen) == 1
 
@@ -116,10 +119,11 @@ def test_a_key_that_is_not_taken_ends_the_run_as_an_error(home: Path, work: Path
     ],
 )
 def test_words_that_are_off_are_one_sentence_and_no_session(
-    home: Path, work: Path, tmp_path: Path, words: list[str], said: str
+    home: Path, work: Path, tmp_path: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(work)
     model = script(tmp_path, ["Hello."])
-    answer = program(home, "run", *[model if word == "SCRIPT" else word for word in words], cwd=work)
+    answer = onward(home, "run", *[model if word == "SCRIPT" else word for word in words])
     assert answer.code in (1, 2, 3) and said in answer.err and answer.out == ""
     assert document(home, "sessions", "--all") == {"sessions": []}
 
@@ -133,28 +137,32 @@ def test_events_are_json_lines_and_the_outcome_is_the_last(home: Path, work: Pat
         assert [line["seq"] for line in lines[:-1]] == [event.seq for event in session.events()]
 
 
-def test_where_nobody_can_be_asked_what_changes_something_is_not_run(home: Path, work: Path, tmp_path: Path) -> None:
+def test_where_nobody_can_be_asked_what_changes_something_is_not_run(
+    home: Path, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = script(tmp_path, [call("write", path="new.txt", content="x"), "Never said."])
     answer = program(home, "run", "Write it", "--model", model, "--json", cwd=work)
     assert answer.code == 5 and answer.document["reason"] == "blocked"
     assert not (work / "new.txt").exists()
-    shown = program(home, "run", "Write it", "--model", model, cwd=work)
+    monkeypatch.chdir(work)
+    shown = onward(home, "run", "Write it", "--model", model)
     assert shown.code == 5 and "--approve all allows it" in shown.err
 
 
 @pytest.mark.parametrize("place", ["--node", "--at"])
 def test_a_run_from_an_earlier_place_is_on_a_branch_of_its_own(
-    home: Path, work: Path, tmp_path: Path, place: str
+    home: Path, work: Path, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(work)
     model = script(tmp_path, ["First.", "Second."])
-    first = program(home, "run", "One", "--model", model, "--json", cwd=work).document
-    program(home, "run", "Two", "--session", first["session"], "--model", model, cwd=work)
+    first = document(home, "run", "One", "--model", model)
+    onward(home, "run", "Two", "--session", first["session"], "--model", model)
     tree = document(home, "tree", first["session"])
     [main] = tree["branches"]
     prompt = next(node["seq"] for node in tree["nodes"] if node["type"] == "user/message")
     end = next(node["seq"] for node in tree["nodes"] if node["type"] == "turn/end")
-    words = ["run", "Other", "--session", first["session"], place, end, "--model", model, "--json"]
-    assert program(home, *words, cwd=work).document["text"] == "Second."
+    words = ["run", "Other", "--session", first["session"], place, end, "--model", model]
+    assert document(home, *words)["text"] == "Second."
     after = document(home, "tree", first["session"])
     assert after["active"] == f"from-{end}" and main in after["branches"] and prompt < end
 
@@ -236,9 +244,7 @@ def test_ctrl_c_ends_the_turn_and_the_session_goes_on(home: Path, work: Path, tm
     with Store(home) as store, store.open(row["session"]) as session:
         assert session.nodes()[-1].data["reason"] == "aborted"
         assert "think about" in str(session.context().messages[-1])
-    again = program(
-        home, "run", "And?", "--session", row["session"], "--model", script(tmp_path, ["", "Well."]), cwd=work
-    )
+    again = onward(home, "run", "And?", "--session", row["session"], "--model", script(tmp_path, ["", "Well."]))
     assert again.code == 0 and "Well." in again.out
 
 
@@ -297,7 +303,7 @@ def test_a_killed_run_goes_on_without_a_text(home: Path, work: Path, tmp_path: P
     model = script(tmp_path, [lines[0], "Read it.", "Read it."])
     way_on = f"onward run --session {row['session']}"
     assert way_on in onward(home, "resume", row["session"], "--dry-run").out
-    other = program(home, "run", "--session", row["session"], "--model", model, "--tools", "read", cwd=work)
+    other = onward(home, "run", "--session", row["session"], "--model", model, "--tools", "read")
     assert other.code == 5 and "TOOLSET" in other.err and "leave --tools out" in other.err
     blocked = onward(home, "resume", row["session"])
     assert blocked.code == 5 and way_on not in blocked.out
@@ -307,7 +313,7 @@ def test_a_killed_run_goes_on_without_a_text(home: Path, work: Path, tmp_path: P
     )
     answer: Answer = program(home, "run", "--session", row["session"], "--model", model, cwd=work)
     assert answer.code == 0 and "Read it." in answer.out
-    none = program(home, "run", "--session", row["session"], "--model", model, cwd=work)
+    none = onward(home, "run", "--session", row["session"], "--model", model)
     assert none.code == 1 and "no run to go on with" in none.err
 
 
