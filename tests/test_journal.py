@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import assistant, result, user
@@ -339,7 +339,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.text(), json_values, max_size=4))
 def test_the_order_of_keys_makes_no_difference(arguments: dict[str, Any]) -> None:
     def turned(value: Any) -> Any:
