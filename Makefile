@@ -32,10 +32,12 @@ types: setup
 unit: setup
 	$(BIN)/python -m pytest -n 4
 
-# The test modules with their assertions rewritten: else each worker does it for itself, at the same time.
+# The test modules with their assertions rewritten, and the table of characters that texts are drawn from: else each
+# worker makes them for itself, at the same time.
 .PHONY: compiled
 compiled: setup
 	@said=$$($(BIN)/python -m pytest --collect-only -qqq) || { echo "$$said"; exit 1; }
+	@$(BIN)/python -c 'from hypothesis import strategies; strategies.text().validate()'
 
 # mypy keeps one core busy; what else comes before the tests has the other.
 test: setup

@@ -32,9 +32,17 @@ class Answer(NamedTuple):
         return json.loads(self.out)
 
 
-def onward(home: Path, *words: object) -> Answer:
+class Terminal(TextIOWrapper):
+    """A stream that is taken for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def onward(home: Path, *words: object, terminal: bool = False) -> Answer:
     """Run a command in this process. A bug in it comes out as the exception that it is."""
-    out, err = (TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    kind = Terminal if terminal else TextIOWrapper
+    out, err = (kind(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
         code = run_here(["--home", str(home), *map(str, words)])
     return Answer(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))

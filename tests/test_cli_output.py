@@ -84,13 +84,17 @@ CONTROLS = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x202E)} - 
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_control_characters_of_a_transcript_never_come_out_raw(nasty: tuple[Path, str], words: list[str]):
+def test_control_characters_of_a_transcript_never_come_out_raw(
+    nasty: tuple[Path, str], words: list[str], monkeypatch: pytest.MonkeyPatch
+):
     home, session = nasty
     named = words if words[0] == "sessions" else [words[0], session, *words[1:]]
     if words != ["export", "--to", "onward"]:  # To a file, an export is what it is.
         assert not CONTROLS & set(onward(home, *named).out)
-    shown = on_terminal(home, *named, NO_COLOR="1")
-    for known in ("\r\n", "\x1b[1m", "\x1b[2m", "\x1b[0m"):
+    for name, value in (("COLUMNS", "100"), ("TERM", "xterm-256color"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    shown = onward(home, *named, terminal=True).out
+    for known in ("\x1b[1m", "\x1b[2m", "\x1b[0m"):
         shown = shown.replace(known, "\n")
     assert not CONTROLS & set(shown), shown
 

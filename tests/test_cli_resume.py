@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from onward.log import files
 from onward.model.checkpoint import Bindings
 from paths import bracket as B
 from paths import called
+from processes import Child
 
 KEYS = "session state reasons closed calls stale next"
 RUN = [B("T", run="r1", turn=3), user("Fix the login test"), B("S", step=2), assistant("", ("a", "ls"), ("b", "rm"))]
@@ -296,21 +297,21 @@ def test_take_over_replaces_a_process_that_hangs_and_it_writes_nothing_more(home
 
 # --- crashes while resuming -------------------------------------------------------------------------------------------
 
-SLOW = """
-    import os, sys, time
-    from onward.log import files
-    from onward import Store
+
+def resumes(home: Path, piece: int, say: Callable[[int], None]) -> None:
+    """Resume a session in a process of its own, and say when it is open and when it is done."""
     real = files.write
-    def write(fd, data):
+
+    def write(fd: int, data: Any) -> int:
         # A kernel may take a batch in pieces; here each piece is a few bytes, so that a kill comes between any two.
         time.sleep(0.0005)
-        return real(fd, bytes(data)[:int(sys.argv[2])])
+        return real(fd, bytes(data)[:piece])
+
     files.write = write
-    with Store(sys.argv[1]) as store, store.open("s") as session:
-        print("opened", flush=True)
+    with Store(home) as store, store.open("s") as session:
+        say(1)
         session.resume()
-        print("done", flush=True)
-"""
+        say(2)
 
 
 def branches(home: Path) -> None:
@@ -344,16 +345,13 @@ def test_killed_at_any_moment_while_it_resumes_the_next_resume_comes_to_the_same
         home = tmp_path / f"{number}"
         branches(home)
         for _ in range(3):
-            command = [sys.executable, "-c", textwrap.dedent(SLOW), str(home), str(chance.choice((7, 40, 150)))]
-            child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-            assert child.stdout is not None and child.stdout.readline() == "opened\n"
-            time.sleep(chance.random() * 0.06)
-            child.send_signal(signal.SIGKILL)
-            killed += child.stdout.read() == ""
-            child.stdout.close()
-            child.wait()
-        answer = program(home, "resume", "s", "--json")
-        assert answer.code == 0 and answer.document["state"] in ("repaired", "ready")
+            piece = chance.choice((7, 40, 150))
+            with Child(lambda say, home=home, piece=piece: resumes(home, piece, say)) as child:  # type: ignore[misc]
+                assert child.hear() == 1
+                time.sleep(chance.random() * 0.06)
+                child.send(signal.SIGKILL)
+                killed += child.hear() is None
+        assert document(home, "resume", "s")["state"] in ("repaired", "ready")
         assert outcome(home) == expected
         done = log_of(home).read_bytes()
         assert document(home, "resume", "s")["state"] == "ready" and log_of(home).read_bytes() == done

@@ -154,7 +154,8 @@ def test_nothing_that_was_planted_comes_out(store: Store, format_: str):
     with store.create(cwd="/home/annabelle/src") as session:
         planted(session)
         exported = redacted(session, format_)
-        assert [secret for secret in PLANTED if secret not in decoded(plain(session, format_))] == []
+        whole = decoded(plain(session, format_))
+        assert [secret for secret in PLANTED if secret not in whole] == []
         text = decoded(exported.data) + repr(exported.loss) + repr(exported.redactions)
         assert [secret for secret in PLANTED if secret in text] == []
         assert b64encode(b"annabelle").decode()[:-2] not in text

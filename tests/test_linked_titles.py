@@ -12,7 +12,7 @@ import pytest
 
 from builders import shared
 from claude_sessions import Json, encoded, reply, user
-from command_line import document, program
+from command_line import document, onward
 from onward import Store
 from onward.formats.exporting import export
 from onward.formats.importing import import_file
@@ -233,15 +233,15 @@ def test_everything_that_names_the_session_says_the_same(tmp_path: Path):
     assert document(home, "show", holder, "--info")["title"] == "Port the parser"
     found = document(home, "sessions", "--all", "--search", "parser")["sessions"]
     assert [row["session"] for row in found] == [holder]
-    assert "Port the parser" in program(home, "sessions", "--all").out
+    assert "Port the parser" in onward(home, "sessions", "--all").out
     for redact in ([], ["--redact"]):
-        heading = program(home, "export", holder, "--to", "markdown", *redact).out.splitlines()[0]
+        heading = onward(home, "export", holder, "--to", "markdown", *redact).out.splitlines()[0]
         assert heading == "# Port the parser"
-        page = program(home, "export", holder, "--to", "html", *redact).out
+        page = onward(home, "export", holder, "--to", "html", *redact).out
         assert '"title":"Port the parser"' in page
         for to in () if redact else ("pi", "dsh", "codex", "claude-code"):
             file = folder / f"out-{to}"
-            program(home, "export", holder, "--to", to, "--output", file, *redact)
+            onward(home, "export", holder, "--to", to, "--output", file, *redact)
             again = document(tmp_path / "again", "import", file)["imported"][0]
             title = document(tmp_path / "again", "show", again["session"], "--info")["title"]
             # In its own format it stays the file that it was, which says nothing of its title.
@@ -256,8 +256,8 @@ def test_a_secret_in_such_a_title_is_taken_out_of_a_redacted_export(tmp_path: Pa
     done = document(home, "import", tmp_path / "h.jsonl", tmp_path / "t.jsonl")["imported"]
     for to in ("markdown", "html", "pi", "dsh", "codex"):
         words: tuple[Any, ...] = ("export", done[0]["session"], "--to", to)
-        assert secret in program(home, *words).out
-        assert secret not in program(home, *words, "--redact").out
+        assert secret in onward(home, *words).out
+        assert secret not in onward(home, *words, "--redact").out
 
 
 def test_a_real_files_sixteen_summaries_title_the_sessions_that_hold_their_leaves(store: Store, tmp_path: Path):

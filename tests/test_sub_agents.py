@@ -14,7 +14,7 @@ from msgspec import UNSET
 import claude_sessions as claude
 import codex_rollouts as codex
 from builders import shared
-from command_line import document, program
+from command_line import document, onward
 from onward import Store
 from onward.formats.exporting import export
 from onward.formats.family import companions, spawned_of
@@ -204,8 +204,8 @@ def test_the_command_line_says_the_same_in_both_orders(tmp_path: Path, files: Fi
     assert (info["spawns"], info["parent"]) == ([], None)
     info = document(home, "show", parent, "--info")
     assert (info["spawned"], info["spawned_by"], info["spawns"]) == (None, None, [child])
-    assert child in program(home, "show", parent, "--info").out
-    shown = program(home, "show", child, "--info").out
+    assert child in onward(home, "show", parent, "--info").out
+    shown = onward(home, "show", child, "--info").out
     assert shown.count(parent) == 1 and "spawned_by.seq:" in shown
 
 
