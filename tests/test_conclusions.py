@@ -117,6 +117,11 @@ EXTENTS: tuple[tuple[list[Observation], str, str], ...] = (
     ([seen("a", PART), seen("b", PART)], AND, "the rest of a, the rest of b"),
     ([seen("a", PART), seen("a", Whole("00"))], "all of a by Read", ""),
     ([seen("a", Whole("00"), method="shell: sed -n '1,200p' a")], "all of a by shell: sed", ""),
+    (
+        [seen("a", Lines((Excerpt("x"),)), method="shell: cd w && cat a")],
+        "1 line of a by shell",
+        "the rest of the file",
+    ),
     ([], "", ""),
 )  # fmt: skip
 

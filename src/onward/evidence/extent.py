@@ -82,10 +82,15 @@ def _together(group: Sequence[Observation]) -> Observation:
 
 
 def _way(method: str) -> str:
-    """A method without its details: `Read` of "Read, lines 1 to 20", `shell: sed` of "shell: sed -n 1,20p a"."""
+    """A method without its details: `Read` of "Read, lines 1 to 20", `shell: sed` of "shell: sed -n 1,20p a".
+
+    Of a change of directory the tool is left: what followed it looked.
+    """
     tool, colon, script = method.partition(":")
     words = script.split(maxsplit=1)
-    return f"{tool}: {words[0]}" if colon and words else method.split(",")[0].strip()
+    if not colon or not words:
+        return method.split(",")[0].strip()
+    return tool if words[0] == "cd" else f"{tool}: {words[0]}"
 
 
 def _of(parts: Sequence[Lines], end: int) -> int | None:
@@ -112,7 +117,7 @@ def _checked(seen: Observation, name: str) -> str:
     covered, then = words.covered(seen), seen.then
     if isinstance(then, Lines) and then.of is not None:
         covered = covered.replace(f" of {then.of:,}", "", 1)
-    covered = "all" if covered == "all of it" else covered
+    covered = "all" if covered == "all of it" else covered.replace(" somewhere in it", "")
     by = f" by {seen.method}" if seen.method else ""
     return f"{covered} of {name}{by}" if covered else f"{name}{by}"
 
