@@ -27,6 +27,17 @@ ENTRIES = 100_000
 
 OUT = "a link leads out of the root"
 
+WORK = 50_000_000
+"""What may be spent on the names of directories in one check: a name that is compared costs 1, one that is looked for
+`LOOK`, as does each directory on the way to it: some seconds."""
+
+LOOK = 100
+
+REMEMBERED = 200_000
+"""Names of directories that are remembered."""
+
+TOO_MANY = "too many names were looked for already"
+
 GONE = "the root itself was taken away or replaced while files were looked at"
 
 MADE_UP = "the kernel makes up what is in it, and reading may do something"
@@ -80,6 +91,8 @@ class Tree:
             self._is: tuple[int, int] | None = (found.st_dev, found.st_ino)
         except (OSError, ValueError):
             self._is = None
+        self._left = WORK
+        self._listed: dict[Parts, frozenset[str]] = {}
 
     @contextmanager
     def directory(self, parts: Parts) -> Iterator[int]:
@@ -96,6 +109,25 @@ class Tree:
             yield fd
         finally:
             os.close(fd)
+
+    def spend(self, work: int) -> None:
+        """Count work on names. Raises Skipped where it is too much."""
+        self._left -= work
+        if self._left < 0:
+            raise Skipped(TOO_MANY)
+
+    def names(self, parts: Parts) -> frozenset[str]:
+        """The names in a directory; for a while they are remembered. Raises as `directory`."""
+        found = self._listed.get(parts)
+        if found is None:
+            self.spend(LOOK * (len(parts) + 1))
+            with self.directory(parts) as fd:
+                found = frozenset(name for name, _ in names(fd))
+            self.spend(10 * len(found))
+            if sum(map(len, self._listed.values())) + len(found) > REMEMBERED or len(self._listed) > 1_000:
+                self._listed.clear()
+            self._listed[parts] = found
+        return found
 
     def resolve(self, parts: Parts) -> Parts:
         """A path with the links in it followed, the last one too. Raises as `directory`."""
@@ -178,10 +210,8 @@ def _names(path: str) -> Parts:
 
 def status_at(fd: int, name: str) -> os.stat_result:
     """The state of a name in an open directory, no link followed. Raises Missing, Skipped."""
-    try:
+    with _saying():
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError as error:
-        raise _said(error) from None
 
 
 def stat_of(found: os.stat_result) -> Stat:
@@ -286,6 +316,8 @@ def _saying() -> Iterator[None]:
         yield
     except OSError as error:
         raise _said(error) from None
+    except ValueError:
+        raise Missing from None  # no name that a file system takes
 
 
 def _said(error: OSError) -> Exception:

@@ -16,6 +16,8 @@ from onward.evidence.status import Status
 EDITED = "it was changed in parts later on this path, and its text from before was not kept"
 
 
+TOO_MUCH = "too much was searched in this file already"
+
 UNSURE = "the same text is elsewhere in the file; it cannot be told whether it moved or was there before"
 
 
@@ -76,6 +78,8 @@ def by_text(then: Knows, data: bytes, text: Text, shows: Callable[[], bool]) -> 
                 return Judged("unverifiable", "there", "only its name was shown; it is not searched again")
             if found.holds:
                 return _there([found], 1)
+            if found.left_out:
+                return Judged("unverifiable", "not at its place", TOO_MUCH)
             known = Excerpt(then.text or "", then.line, pieces=(0,) if then.piece else ())
             return Judged("stale", "the line changed", diff=diff_of(known, text) if then.line and shows() else None)
 
@@ -106,13 +110,17 @@ def _sizes(then: int, now: int) -> str:
 
 def _lines(then: Lines, text: Text, shows: Callable[[], bool]) -> Judged:
     found = holds(then, text)
-    broken = [one for one in found if not one.holds]
+    broken = [one for one in found if not one.holds and not one.left_out]
+    skipped = sum(1 for one in found if one.left_out)
     if not broken:
         replaced = not then.again and any(any(map(str.isalnum, piece)) for piece in then.replaced)
         if not then.excerpts and not replaced and not then.ends:
             return Judged("unverifiable", "there", "nothing of its text is known")
+        if skipped:
+            left = words.counted(skipped, "part")
+            return Judged("unverifiable", f"{left} not in place, and not searched for", TOO_MUCH)
         return _there(found, len(then.excerpts))
-    changed = [excerpt for excerpt, one in zip(then.excerpts, found, strict=False) if not one.holds]
+    changed = [excerpt for excerpt, one in zip(then.excerpts, found, strict=False) if not (one.holds or one.left_out)]
     places = [place for excerpt in changed if (place := words.span(excerpt)) is not None]
     said = [_changed_in(places)] if places else []
     if len(changed) > len(places):
@@ -120,6 +128,8 @@ def _lines(then: Lines, text: Text, shows: Callable[[], bool]) -> Judged:
         several = f"{pieces:,} parts that were seen are not there as they were"
         said.append(several if pieces > 1 else "what was seen is not there as it was")
     said += [one.why for one in broken if one.why and one.why != "changed"]
+    if skipped:
+        said.append(f"{words.counted(skipped, 'part')} not searched for")
     shown = None
     if words.whole_in_lines(then) and len(then.excerpts) == 1 and not then.excerpts[0].cut:
         shown = diff(unified(then.excerpts[0].text), "\n".join(text.lines)) if shows() else None

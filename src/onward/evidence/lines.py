@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from onward.evidence.observation import Excerpt, Lines, Match
@@ -24,6 +25,19 @@ DIFF_WIDTH = 500
 
 CANDIDATES = 2_000
 """Places in a file at which lines that are known in part only are tried."""
+
+SEARCHED = 1 << 30
+"""Characters that are searched in one text, however small it is: a second or so. A compared row counts as `ROW`."""
+
+PASSES = 40
+"""How often all of a text is searched beside that."""
+
+ROW = 100
+
+INDEXED = 500_000
+"""Lines of a text of which an index is made, once `OFTEN` lines were not at their place in it."""
+
+OFTEN = 16
 
 SLIGHT = 8
 """Letters and digits below which a piece that an edit put in is one of many where it is there more than once. By
@@ -47,24 +61,83 @@ def unified(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n") if "\r" in text or text[:1] == "\ufeff" else text
 
 
+class TooMuch(Exception):
+    """Too much was searched in a text already."""
+
+
 class Text:
-    """A file's text now, in the forms in which it is looked at."""
+    """A file's text now, in the forms in which it is looked at.
+
+    What is searched in it is counted, so that a transcript with endless texts that are not at their places ends.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
         body = text.removesuffix("\n")
         self.lines: list[str] = body.split("\n") if text else []
         self._framed: str | None = None
+        self._left = self.left_for_diffs = SEARCHED + PASSES * len(text)
+        self._finds = 0
+        self._places: dict[str, int] | None = None
 
-    def find(self, block: str, start: int = 1) -> int | None:
-        """The number of the first of the lines at or after `start` at which a block of whole lines is."""
+    @property
+    def framed(self) -> str:
+        """Its lines, with a line end before the first and after the last."""
         if self._framed is None:
             self._framed = "\n" + "\n".join(self.lines) + "\n"
-        begin = 0
-        if start > 1:
-            begin = sum(len(line) + 1 for line in self.lines[: start - 1])
-        at = self._framed.find("\n" + block + "\n", begin)
-        return None if at < 0 else self._framed.count("\n", 0, at) + 1
+        return self._framed
+
+    def spend(self, characters: int) -> None:
+        """Count something as searched. Raises TooMuch."""
+        self._left -= characters
+        if self._left < 0:
+            raise TooMuch
+
+    def find(self, block: str) -> tuple[int, bool] | None:
+        """The number of the first line at which a block of whole lines is, and whether it is elsewhere too.
+
+        Raises:
+            TooMuch.
+        """
+        if "\n" not in block:
+            self._finds += 1
+            if self._finds > OFTEN and len(self.lines) <= INDEXED:
+                place = self._index().get(block)
+                return None if place is None else (abs(place), place < 0)
+        wanted = f"\n{block}\n"
+        self.spend(len(self.text))
+        at = self.framed.find(wanted)
+        if at < 0:
+            return None
+        again = self.framed.find(wanted, at + 1)
+        self.spend(at)
+        return self.framed.count("\n", 0, at) + 1, again >= 0
+
+    def _index(self) -> dict[str, int]:
+        """Where each line is; with a minus, where it is first."""
+        if self._places is None:
+            self._places = {}
+            for number, line in enumerate(self.lines, 1):
+                first = self._places.get(line)
+                self._places[line] = number if first is None else -abs(first)
+        return self._places
+
+    def lines_with(self, piece: str, *, whole: bool) -> Iterator[int]:
+        """The numbers of the lines that have a piece, or are it, one after the other. Raises TooMuch."""
+        text, wanted = self.framed, f"\n{piece}\n" if whole else piece
+        at, number = 0, 0  # the line end before the next line, and how many lines come before that
+        while at < len(text) - 1:
+            self.spend(ROW)
+            found = text.find(wanted, at if whole else at + 1)
+            if found < 0 or found == len(text):
+                self.spend(len(text) - at)
+                return
+            # A piece that is empty is found at the begin of its line, where the line end behind it may be next.
+            number += text.count("\n", at, found + 1 if whole else found)
+            yield number
+            end = text.find("\n", found + 1 if whole else found)
+            self.spend(2 * (end - at))
+            at = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +150,7 @@ class Compared:
         at: number of the line where it is now.
         why: what is different.
         unsure: a text like it is there, but perhaps another one than was seen.
+        left_out: it was not searched to its end, because too much was searched in this text already.
     """
 
     holds: bool
@@ -84,6 +158,10 @@ class Compared:
     at: int | None = None
     why: str = ""
     unsure: bool = False
+    left_out: bool = False
+
+
+_LEFT_OUT = Compared(False, left_out=True)
 
 
 def holds(known: Lines, now: Text) -> list[Compared]:
@@ -95,7 +173,14 @@ def holds(known: Lines, now: Text) -> list[Compared]:
     for piece in () if known.again else known.replaced:
         text = unified(piece)
         # Of blanks and brackets, what is before and behind them may make another one.
-        if any(map(str.isalnum, text)) and text not in shown and text in now.text:
+        if not any(map(str.isalnum, text)) or text in shown:
+            continue
+        try:
+            now.spend(len(now.text))
+        except TooMuch:
+            out.append(_LEFT_OUT)
+            break
+        if text in now.text:
             out.append(
                 Compared(
                     False, at=now.text.count("\n", 0, now.text.find(text)) + 1, why="what was taken out is there again"
@@ -143,8 +228,16 @@ def _closes(last: Excerpt, lines: list[str]) -> bool:
 
 
 def _excerpt(excerpt: Excerpt, now: Text) -> Compared:
+    try:
+        return _looked_for(excerpt, now)
+    except TooMuch:
+        return _LEFT_OUT
+
+
+def _looked_for(excerpt: Excerpt, now: Text) -> Compared:
     text = unified(excerpt.text)
     if excerpt.snippet:
+        now.spend(len(now.text))
         begin = now.text.find(text)
         if begin < 0:
             return Compared(False, why="changed")
@@ -156,13 +249,14 @@ def _excerpt(excerpt: Excerpt, now: Text) -> Compared:
     first = excerpt.first
     if first is not None and _at(text, first, now):
         return Compared(True, at=first)
-    at = now.find(text)
-    if at is None:
+    found = now.find(text)
+    if found is None:
         return Compared(False, why="changed")
+    at, again = found
     if first is None:
         return Compared(True, at=at)
     # Its place has another text now. One that is there once has moved; of several, each may have been there before.
-    unsure = not any(map(str.isalnum, text)) or now.find(text, at + 1) is not None
+    unsure = not any(map(str.isalnum, text)) or again
     return Compared(True, moved=True, at=at, unsure=unsure)
 
 
@@ -182,6 +276,7 @@ def _partial(wanted: list[str], excerpt: Excerpt, now: Text) -> Compared:
             return False
         for index, line in enumerate(wanted):
             have = now.lines[first - 1 + index]
+            now.spend(ROW + len(have))
             if not (line in have if index in pieces else have.startswith(line) if index in cut else have == line):
                 return False
         return True
@@ -190,14 +285,11 @@ def _partial(wanted: list[str], excerpt: Excerpt, now: Text) -> Compared:
         return Compared(True, at=excerpt.first)
     anchor = next((index for index in range(len(wanted)) if index not in cut and index not in pieces), 0)
     whole = anchor not in cut and anchor not in pieces
-    tried = 0
-    for number, have in enumerate(now.lines, 1):
-        if have == wanted[anchor] if whole else wanted[anchor] in have:
-            if fits(number - anchor):
-                return Compared(True, moved=excerpt.first is not None, at=number - anchor)
-            tried += 1
-            if tried >= CANDIDATES:
-                break
+    for tried, number in enumerate(now.lines_with(wanted[anchor], whole=whole)):
+        if tried >= CANDIDATES:
+            return _LEFT_OUT
+        if fits(number - anchor):
+            return Compared(True, moved=excerpt.first is not None, at=number - anchor)
     return Compared(False, why="changed")
 
 
@@ -252,6 +344,9 @@ def diff(then: str, now: str, first: int = 1, first_now: int = 1) -> str | None:
 
 def diff_of(excerpt: Excerpt, now: Text) -> str | None:
     """The difference between an excerpt and what stands in its place now; None where none can be shown."""
+    now.left_for_diffs -= ROW * len(now.lines)
+    if now.left_for_diffs < 0:
+        return None
     then = unified(excerpt.text).split("\n")
     low, high = _place(then, excerpt.first, now)
     have = list(now.lines[low - 1 : high])

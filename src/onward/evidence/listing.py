@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import stat
+from collections.abc import Set as AbstractSet
 
-from onward.evidence.files import Missing, Parts, Skipped, Tree, names, status_at
+from onward.evidence.files import LOOK, Missing, Parts, Skipped, Tree, status_at
 from onward.evidence.judging import Judged
 from onward.evidence.observation import Listing
 from onward.evidence.words import counted
@@ -25,27 +26,36 @@ def look_at_listing(tree: Tree, folder: Parts, then: Listing) -> Judged:
     try:
         if then.deep or any("/" in name.rstrip("/") for name in then.names):
             return _deep(tree, folder, then)
-        with tree.directory(folder) as fd:
-            now = {name for name, _ in names(fd)}
-            others = [name for name in then.names if name.endswith("/") and not _is_there(fd, name)]
+        now = tree.names(folder)
+        marked = [name for name in then.names if name.endswith("/")]
+        tree.spend(len(then.names) + _cost(then) * len(now) + LOOK * len(marked))
+        others = []
+        if marked:
+            with tree.directory(folder) as fd:
+                others = [name for name in marked if not _is_there(fd, name)]
     except Missing:
         return Judged("missing", "not there")
     except Skipped as why:
         return Judged("unverifiable", "not looked at", str(why))
     if not then.names and not then.complete:
         return NOTHING
-    return judge(then, now - {name.removeprefix("./").rstrip("/") for name in others})
+    return judge(then, now.difference(name.removeprefix("./").rstrip("/") for name in others) if others else now)
 
 
-def judge(then: Listing, now: set[str]) -> Judged:
+def _cost(then: Listing) -> int:
+    """What comparing one of the names that are there costs: a pattern is slow."""
+    return 0 if not then.complete else 1 if then.pattern is None else 20
+
+
+def judge(then: Listing, now: AbstractSet[str]) -> Judged:
     """Compare the names of a listing of one directory with those that are there. Pure.
 
     Args:
         now: the names, without those of directories that are none any more.
     """
     had = {name.removeprefix("./").rstrip("/") for name in then.names} - {"", ".", ".."}
-    gone = sorted(had - now)
-    new = sorted(name for name in now - had if _fits(name, then)) if then.complete else []
+    gone = sorted(name for name in had if name not in now)
+    new = sorted(name for name in now if name not in had and _fits(name, then)) if then.complete else []
     if not gone and not new:
         more = "" if then.complete else "; it was not listed whole, so new ones are not known"
         return Judged("fresh", f"the same names{more}")
@@ -69,6 +79,7 @@ def _deep(tree: Tree, folder: Parts, then: Listing) -> Judged:
         if ".." in parts or not parts or "\0" in name:
             return Judged("unverifiable", "not looked at", "a name in it is none of a file below the directory")
         by_folder.setdefault(parts[:-1], []).append(parts[-1] + mark)
+    tree.spend(LOOK * sum(len(folder) + len(below) + len(inner) for below, inner in by_folder.items()))
     with tree.directory(folder):
         pass  # Missing: all of it is
     if not then.names:
@@ -91,8 +102,6 @@ def _is_there(fd: int, name: str) -> bool:
     try:
         mode = status_at(fd, name.removeprefix("./").rstrip("/") or ".").st_mode
     except Missing:
-        return False
-    except ValueError:  # no name that a file system takes
         return False
     return not name.endswith("/") or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
 

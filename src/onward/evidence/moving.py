@@ -9,10 +9,11 @@ from __future__ import annotations
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
-from onward.evidence import git
+from onward.evidence import git, words
+from onward.evidence.cache import Known
 from onward.evidence.files import Missing, Parts, Skipped, Tree, names, status_at
 from onward.evidence.judging import Judged
 from onward.evidence.looking import Task, look
@@ -24,7 +25,7 @@ VISITED = 300_000
 """Names below a root that are looked at."""
 
 SECONDS = 10.0
-"""For walking through what is below a root."""
+"""For walking through what is below a root; and once more for comparing what was found with what is gone."""
 
 NAMED = 5
 """Files of which it is said where they perhaps are."""
@@ -63,18 +64,20 @@ def find(
     found: dict[int, tuple[Parts, Judged]] = {}
     if not wanted:
         return found, None
+    search = _Search(tree, seen_before, found)
     if use_git:
         ids = {id_: one for one in wanted if (id_ := _blob_of(one.then)) is not None}
         places = git.paths_of(tree.root, ids)
-        for one in wanted:
-            at = [tuple(path.split("/")) for path in places.get(_blob_of(one.then) or "", ())]
-            _try(tree, one, at, seen_before, found)
+        tracked = {id_: [tuple(path.split("/")) for path in paths] for id_, paths in places.items()}
+        search.through(wanted, lambda one: tracked.get(_blob_of(one.then) or "", []))
     left = [one for one in wanted if one.number not in found]
     if not left:
         return found, None
     candidates, cut = _candidates(tree, left)
-    for one in left:
-        _try(tree, one, candidates[one.number], seen_before, found)
+    search.through(left, candidates)
+    if search.left_out:
+        looks = words.counted(search.left_out, "look")
+        cut = f"{cut + '; ' if cut else ''}of {looks} at files that are gone not all places were compared"
     said = [cut, *_perhaps(tree, [one for one in left if one.number not in found], seen_before)]
     return found, "; ".join(part for part in said if part) or None
 
@@ -106,23 +109,50 @@ def _blob_of(then: Whole | Lines) -> str | None:
     return git_blob(then.text.encode(errors="surrogatepass"))
 
 
-def _try(
-    tree: Tree,
-    one: Lost,
-    places: Collection[Parts],
-    seen_before: Callable[[Parts, int], bool],
-    found: dict[int, tuple[Parts, Judged]],
-) -> None:
-    """Compare a lost file with some files; the nearest that is the same is where it went."""
-    order = sorted(set(places), key=lambda at: (at[-1] != one.parts[-1], -_common(at, one.parts), len(at), at))
-    for at in order[:TRIED]:
-        if at == one.parts or seen_before(at, one.number):
-            continue
-        task = Task(one.number, at[-1], one.then)
-        for _, judged in look(tree, at[:-1], [task], {}, {}, lambda: False).judged:
-            if judged.status == "fresh":
-                found[one.number] = (at, judged)
-                return
+@dataclass(slots=True)
+class _Search:
+    """Comparing what is gone with what is there.
+
+    Attributes:
+        found: where files went.
+        until: when it stops, by the monotonic clock.
+        left_out: how many were not compared, or not with all.
+        known: digests of files that were compared, so that each is read once.
+    """
+
+    tree: Tree
+    seen_before: Callable[[Parts, int], bool]
+    found: dict[int, tuple[Parts, Judged]]
+    until: float = 0.0
+    left_out: int = 0
+    known: dict[Parts, Known] = field(default_factory=dict)
+
+    def through(self, lost: Sequence[Lost], places: Callable[[Lost], Collection[Parts]]) -> None:
+        """Compare each lost file with those at its places."""
+        self.left_out, self.until = 0, time.monotonic() + SECONDS
+        for one in lost:
+            if not self._tried(one, places(one)):
+                self.left_out += 1
+
+    def _tried(self, one: Lost, places: Collection[Parts]) -> bool:
+        """Compare a lost file with some files; the nearest that is the same is where it went. False: not with all."""
+        if places and time.monotonic() > self.until:
+            return False
+        order = sorted(set(places), key=lambda at: (at[-1] != one.parts[-1], -_common(at, one.parts), len(at), at))
+        for at in order[:TRIED]:
+            if at == one.parts or self.seen_before(at, one.number):
+                continue
+            if time.monotonic() > self.until:
+                return False
+            name, task = at[-1], Task(one.number, at[-1], one.then)
+            known = {name: self.known[at]} if at in self.known else {}
+            looked = look(self.tree, at[:-1], [task], known, {}, lambda: False)
+            self.known.update({(*at[:-1], name): (state, digests) for _, name, state, digests in looked.files})
+            for _, judged in looked.judged:
+                if judged.status == "fresh":
+                    self.found[one.number] = (at, judged)
+                    return True
+        return True
 
 
 def _common(one: Parts, other: Parts) -> int:
@@ -133,27 +163,31 @@ def _common(one: Parts, other: Parts) -> int:
     )
 
 
-def _candidates(tree: Tree, lost: Sequence[Lost]) -> tuple[dict[int, list[Parts]], str | None]:
+def _candidates(tree: Tree, lost: Sequence[Lost]) -> tuple[Callable[[Lost], list[Parts]], str | None]:
     """The files below the root that have the size of a lost one, or else its name."""
-    by_size: dict[int, list[int]] = {}
-    by_name: dict[str, list[int]] = {}
+    by_size: dict[int, list[Parts]] = {}
+    by_name: dict[str, list[Parts]] = {}
     for one in lost:
         sizes = _sizes(one.then)
         for size in sizes:
-            by_size.setdefault(size, []).append(one.number)
+            by_size[size] = []
         if not sizes:
-            by_name.setdefault(one.parts[-1], []).append(one.number)
-    out: dict[int, list[Parts]] = {one.number: [] for one in lost}
+            by_name[one.parts[-1]] = []
     cut = None
     until = time.monotonic() + SECONDS
     for visited, (parts, size) in enumerate(_files(tree, bool(by_size))):
-        for number in (*by_size.get(size, ()), *by_name.get(parts[-1], ())):
-            if len(out[number]) < 10 * TRIED:
-                out[number].append(parts)
+        for places in (by_size.get(size), by_name.get(parts[-1])):
+            if places is not None and len(places) < 10 * TRIED:
+                places.append(parts)
         if visited >= VISITED or (visited % 1_000 == 0 and time.monotonic() > until):
             cut = f"the search for files that are gone stopped after {visited:,} files"
             break
-    return out, cut
+
+    def places_of(one: Lost) -> list[Parts]:
+        sizes = _sizes(one.then)
+        return [at for size in sizes for at in by_size[size]] if sizes else by_name[one.parts[-1]]
+
+    return places_of, cut
 
 
 def _sizes(then: Whole | Lines) -> set[int]:
