@@ -64,12 +64,8 @@ class Inbox(Protocol):
         """
         ...
 
-    def changed(self, folder: int | None = None) -> bool:
-        """Whether something may be there that the last `pending` did not give. Cheap; never wrongly no.
-
-        Args:
-            folder: `LogWriter.folder`, from whoever holds the lock.
-        """
+    def changed(self) -> bool:
+        """Whether something may be there that the last `pending` did not give. Cheap; never wrongly no."""
         ...
 
     def pending(self) -> list[tuple[str, int, bytes]]:

@@ -187,7 +187,7 @@ class Log:
         with self._lock:
             writer = self._usable()
             self._catch_up(writer)
-            if fold_inbox and self._inbox.changed(writer.folder):
+            if fold_inbox and self._inbox.changed():
                 self._fold_inbox()
             if native and not self._opened:
                 opening = self._opening(writer)

@@ -16,8 +16,6 @@ from onward.log.ids import new_id
 from onward.model.event import Draft
 from onward.model.vocabulary import INBOX_TYPES, VOCABULARY
 
-FOLDER = "inbox"
-
 NAME = re.compile(r"([0-9]{13})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.json")
 """The name of a document: Unix milliseconds and a UUID."""
 
@@ -80,7 +78,7 @@ class FileInbox:
 
     def __init__(self, folder: str, session: str) -> None:
         self._session_folder = folder
-        self._folder = f"{folder}/{FOLDER}"
+        self._folder = folder + "/inbox"
         self._session = session
         self._seen = -1
 
@@ -98,17 +96,16 @@ class FileInbox:
             files.sync_path(self._folder)
         return name
 
-    def changed(self, folder: int | None = None) -> bool:
-        """See `Inbox.changed`. One system call, and from a folder that is open already no walk along its whole path.
+    def changed(self) -> bool:
+        """See `Inbox.changed`. One system call.
 
         Leaving a document changes the folder's timestamp. That the timestamp is still the one of the last `pending`
         says "nothing new" only if it was old enough then (`files.settled`); before that the answer is yes.
         """
-        inbox = self._folder if folder is None else FOLDER
-        if not files.access(inbox, os.F_OK, dir_fd=folder):
+        if not files.access(self._folder, os.F_OK):
             return False
         try:
-            return self._seen < 0 or files.stat(inbox, dir_fd=folder).st_ctime_ns != self._seen
+            return self._seen < 0 or files.stat(self._folder).st_ctime_ns != self._seen
         except OSError:  # let `pending` say what is wrong
             return True
 

@@ -80,11 +80,6 @@ class JsonlWriter(JsonlReader):
         self._index_due = self._head.size + INDEX_EVERY
         self._recent = (self._head.next_seq, array("Q"))
 
-    @property
-    def folder(self) -> int | None:
-        """See `LogWriter.folder`."""
-        return self._lock.folder
-
     # --- opening ------------------------------------------------------------------------------------------------
 
     def _start(self, guard_wait: float) -> None:

@@ -141,11 +141,6 @@ class WriterLock:
                 files.let_go(fd)
         raise Locked("others are taking over this session at the same time", session=session)
 
-    @property
-    def folder(self) -> int | None:
-        """A descriptor of the session's folder; None once the lock was released."""
-        return self._folder_fd if self._folder_fd >= 0 else None
-
     # --- holding it ---------------------------------------------------------------------------------------------
 
     def bind(self, log_identity: tuple[int, int]) -> None:

@@ -68,7 +68,7 @@ class MemoryInbox:
         self._changed = True
         return name
 
-    def changed(self, folder: int | None = None) -> bool:
+    def changed(self) -> bool:
         """See `Inbox.changed`."""
         return self._changed
 
@@ -192,8 +192,6 @@ class MemoryReader:
 
 class MemoryWriter(MemoryReader):
     """See `protocol.LogWriter`."""
-
-    folder = None
 
     def __init__(self, log: _Log, number: int) -> None:
         super().__init__(log)

@@ -110,11 +110,6 @@ class LogWriter(LogReader, Protocol):
 
     number: int
 
-    @property
-    def folder(self) -> int | None:
-        """A descriptor of the session's folder; None where there is none."""
-        ...
-
     def append(self, lines: Sequence[bytes]) -> None:
         """Append whole lines (sealed, without newlines) as one write; on return they are accepted.
 
