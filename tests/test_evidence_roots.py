@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import codex_rollouts as codex
 from onward import MemoryBackend, Store
 from onward.errors import NotFound, Refused
 from onward.evidence.checking import check
@@ -17,6 +18,7 @@ from onward.evidence.observation import Observation, Subject
 from onward.evidence.rooting import scope_of
 from onward.evidence.scope import Scope
 from onward.evidence.status import Finding
+from onward.formats.codex import CODEX
 from onward.formats.importing import import_file
 from onward.formats.pi import PI
 from onward.model.event import given
@@ -106,3 +108,24 @@ def test_a_session_of_elsewhere_is_not_of_where_it_is_imported(
         assert session.header.project != project_of(str(root))
         assert [one.status for one in session.check().findings] == ["unverifiable"]
         assert [one.status for one in session.check(root).findings] == ["fresh"]
+
+
+def test_a_session_of_a_project_elsewhere_is_not_answered_by_another_at_its_directory_here(tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    (root / ".git").mkdir(parents=True)
+    (root / "a.py").write_text("x\n")
+    shell = codex.call("k", arguments='{"command":["cat","a.py"]}')
+    source = tmp_path / "rollout.jsonl"
+    git = {"repository_url": "git@example.org:ann/shop.git"}
+    source.write_bytes(codex.raw([codex.head(cwd=str(root), git=git), shell, codex.output("k", "x\n")]))
+    statuses = []
+    for owner in ("ann", "bob"):
+        url = f"https://example.org/{owner}/shop"
+        (root / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {url}\n')
+        with (
+            Store(backend=MemoryBackend()) as store,
+            store.open(import_file(store, source, [CODEX]).session, write=False) as session,
+        ):
+            assert session.header.project.identity == "example.org/ann/shop"
+            statuses.append([one.status for one in session.check().findings])
+    assert statuses == [["fresh"], ["unverifiable"]]

@@ -36,10 +36,15 @@ def project_of(cwd: str | None) -> Project:
         return Project(Path(cwd).name or "root", cwd)
     origin = _origin(git / "config")
     if origin is not None:
-        identity = normalise_url(origin)
-        return Project(identity.rsplit("/", 1)[-1], identity)
+        return project_at(origin)
     root = git.parent if git.name == ".git" else git
     return Project(root.name or "root", str(git))
+
+
+def project_at(origin: str) -> Project:
+    """The project of a repository whose origin has a URL."""
+    identity = normalise_url(origin)
+    return Project(identity.rsplit("/", 1)[-1], identity)
 
 
 def of_windows(path: str) -> bool:

@@ -32,7 +32,7 @@ SEARCHED = 1 << 30
 PASSES = 40
 """How often all of a text is searched beside that."""
 
-ROW = 100
+ROW = 400
 
 INDEXED = 500_000
 """Lines of a text of which an index is made, once `OFTEN` lines were not at their place in it."""
@@ -344,7 +344,7 @@ def diff(then: str, now: str, first: int = 1, first_now: int = 1) -> str | None:
 
 def diff_of(excerpt: Excerpt, now: Text) -> str | None:
     """The difference between an excerpt and what stands in its place now; None where none can be shown."""
-    now.left_for_diffs -= ROW * len(now.lines)
+    now.left_for_diffs -= ROW // 4 * len(now.lines)
     if now.left_for_diffs < 0:
         return None
     then = unified(excerpt.text).split("\n")

@@ -37,14 +37,17 @@ from onward.formats.protocol import Family, Format, Put, Reading, SourceInfo, Wa
 from onward.formats.source import chunks_of, recognise, split, unpacked
 from onward.log import files
 from onward.log.door import Log
-from onward.model.event import MAIN, Draft, Event, Origin, SourceFile
+from onward.model.event import MAIN, Draft, Event, Origin, Project, SourceFile
 from onward.model.tree import NONE
-from onward.project import of_windows
+from onward.project import of_windows, project_at
 from onward.session import Session
 from onward.store import Store
 
 _TURN = 60.0
 """Seconds that beginning an import may take other processes: they look at what was imported from the file before."""
+
+LONGEST_URL = 2_048
+"""Characters of the URL of a repository that names a project."""
 
 Progress = Callable[[int, int], None]
 """Called now and then with the bytes done and the bytes there are."""
@@ -94,6 +97,13 @@ def _absolute(cwd: str | None) -> str | None:
     return cwd if cwd is not None and (cwd.startswith("/") or of_windows(cwd)) else None
 
 
+def _project(info: SourceInfo) -> Project | None:
+    """The project that a source says; what lies at its directory here may be another. None = it says none."""
+    url = info.repository or ""
+    found = project_at(url) if len(url) < LONGEST_URL else None
+    return found if found is not None and "/" in found.identity.strip("/") else None
+
+
 # --- a first import ---------------------------------------------------------------------------------------------
 
 
@@ -117,6 +127,7 @@ def _fresh(store: Store, format_: Format, version: int | str, path: Path, progre
             if isinstance(found, str)
             else store.create(
                 cwd=_absolute(info.cwd),
+                project=_project(info),
                 agent=info.agent or format_.name,
                 spawned=spawned(store, format_.name, lineage),
                 lineage=lineage,

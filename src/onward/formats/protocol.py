@@ -67,6 +67,7 @@ class SourceInfo:
     """What the source says of the session as a whole, once the importer has seen the header.
 
     The `lineage` of a sub-agent names the session that started it by its foreign id under `spawned_by` (`Starting`).
+    `repository` is the URL of the origin that the directory had then.
     """
 
     version: int | str
@@ -76,6 +77,7 @@ class SourceInfo:
     agent: str | None = None
     lineage: dict[str, Any] = field(default_factory=dict)
     title: str | None = None
+    repository: str | None = None
 
 
 SeqOf = Callable[[int], int]

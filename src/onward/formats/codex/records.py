@@ -107,6 +107,8 @@ def info_of(header: Json | None) -> SourceInfo:
     info.created = millis(meta.get("timestamp"))
     if info.created is None:
         info.created = millis(header.get("timestamp"))
+    git = meta.get("git")
+    info.repository = printable(git.get("repository_url")) if type(git) is dict else None
     for key in LINEAGE:
         if meta.get(key) is None:
             continue
