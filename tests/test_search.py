@@ -424,7 +424,7 @@ def test_two_thousand_sessions_are_searched_in_a_blink(tmp_path: Path):
 
     def fill(connection: Any) -> None:
         for number in range(2000):
-            pieces = [(seq, f"{text} only{number}") for seq in range(6)]
+            pieces = [(seq, f"{text} only{number}") for seq in range(2)]
             texts._add(connection, header(f"s{number}"), Portion(pieces, 6, b"", Noted([], [])), None)
             rows.append(Row(**{**plain, "session": f"s{number}", "project": "p"}))
 
