@@ -242,6 +242,16 @@ def test_an_output_or_a_script_that_is_long_and_odd_takes_no_longer_than_others(
         derive([asked(0, name, arguments), answered(1, text)], HOME)
 
 
+def test_a_call_with_very_many_files_or_edits_takes_no_longer_than_others() -> None:
+    # Were any of it quadratic, this would take minutes.
+    files = [f"f{number}" for number in range(5_000)]
+    heads = "".join(f"==> {name} <==\nx\n\n" for name in files)
+    assert len(derive([asked(0, "bash", {"command": f"head -1 {' '.join(files)}"}), answered(1, heads)], HOME)) == 5_000
+    edits = [{"oldText": f"a{number}" * 1_000, "newText": f"b{number}" * 1_000} for number in range(1_000)]
+    (seen,) = derive([asked(0, "edit", {"path": "a", "edits": edits}), answered(1, "ok")], HOME)
+    assert isinstance(seen.then, Lines) and len(seen.then.replaced) == 1_000
+
+
 @settings(max_examples=60, deadline=None)
 @given(SHELL)
 def test_a_script_has_tokens_or_none_and_no_word_is_made_up(script: str) -> None:

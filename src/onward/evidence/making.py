@@ -14,6 +14,10 @@ PIECE = 128 * 1024
 """Characters of a replaced piece up to which it is looked at where it sticks out of a text."""
 
 
+EDITS = 100
+"""New pieces of one edit that are looked for; of more, the last."""
+
+
 def git_blob(data: bytes, *, algorithm: str = "sha1") -> str:
     """Git's id of a blob with these bytes, hex. `algorithm`: `sha1`, or `sha256` for a repository of that kind.
 
@@ -61,9 +65,10 @@ def of_edit(pairs: Sequence[tuple[str, str]]) -> Lines:
     A new piece that a later pair takes out again, or overlaps, is not known to be there.
     """
     new = [text for _, text in pairs]
+    start = max(len(new) - EDITS, 0)
     shown = [
         Excerpt(text, snippet=True)
-        for number, text in enumerate(new)
+        for number, text in enumerate(new[start:], start)
         if text and not any(overlap(text, old) for old, _ in pairs[number + 1 :])
     ]
     return Lines(tuple(shown), replaced=tuple(dict.fromkeys(old for old, _ in pairs if old)))

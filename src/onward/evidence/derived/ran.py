@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from msgspec import structs
 
@@ -65,7 +66,9 @@ class Ran:
         return self.of(there, path, known)
 
     def method(self) -> str:
-        return f"{self.done.name}: {self.script.strip().splitlines()[0][:60]}"
+        # Of a long script that names many files this is asked for each of them.
+        first = self.script[:1_000].strip().partition("\n")[0]
+        return f"{self.done.name}: {first[:60]}"
 
     def effect(self, there: str, effect: Effect) -> Observation:
         address, cwd = self.at(there, effect.path)
@@ -254,16 +257,17 @@ def _error(text: str, path: str) -> str | None:
 
 def _headed(piece: str, paths: list[str]) -> list[str] | None:
     """What stands below each `==> path <==`; None where they are not all there, once and in order."""
-    out: list[str] = []
-    rest = piece
-    for number, path in enumerate(paths):
-        place = line_at(rest, f"==> {path} <==")
-        if place is None or (number == 0 and place[0] != 0):
-            return None
-        if number:
-            out.append(rest[: place[0]])
-        rest = rest[place[1] :]
-    return [*out, rest]
+    rows = piece.split("\n")
+    places: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        if row.startswith("==> "):
+            places.setdefault(row, []).append(at)
+    found = [places.get(f"==> {path} <==", []) for path in paths]
+    heads = [at[0] for at in found if len(at) == 1]
+    if len(heads) < len(paths) or heads[0] != 0 or heads != sorted(set(heads)):
+        return None
+    between = pairwise(heads)
+    return [*("".join(f"{row}\n" for row in rows[a + 1 : b]) for a, b in between), "\n".join(rows[heads[-1] + 1 :])]
 
 
 def _paths(prints: Print) -> list[str]:
