@@ -209,6 +209,9 @@ def test_what_is_kept_may_be_damaged(tmp_path: Path, home: Path, store: Store) -
             "UPDATE part SET body = substr(body, 2)",
             "UPDATE part SET body = 'text' WHERE name = 'ways'",
             "DELETE FROM part WHERE name = 'left'",
+            "DELETE FROM part WHERE name = 'watches'",
+            "DELETE FROM part WHERE name = 'seen'",
+            "UPDATE part SET key = x'00' WHERE name = 'findings'",
             "UPDATE part SET sum = 1",
             "UPDATE part SET number = number + 1 WHERE name = 'seen'",
             "DELETE FROM entry",
@@ -216,6 +219,9 @@ def test_what_is_kept_may_be_damaged(tmp_path: Path, home: Path, store: Store) -
             with sqlite3.connect(at) as database:
                 assert database.execute(change).rowcount > 0
             database.close()
+            (tmp_path / "p" / "3.py").write_text("")
+            assert told(session) == told(session, cached=False) != first
+            (tmp_path / "p" / "3.py").write_text(TEXT)
             assert told(session) == first
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 APPLICATION = 0x4F4E5745
 """`ONWE`."""
 
-VERSION = 4
+VERSION = 5
 """Another one also where the rules are others by which something holds, because verdicts are kept."""
 
 BUSY_SECONDS = 2.0

@@ -1,7 +1,8 @@
 """What checks of paths came to, kept beside the digests of files: so that what is as it was is not worked out again.
 
-An entry is a set of named parts, each a list of bytes with its own check sum: one that is damaged is as if it were not
-there. Entries that were not used for long give way.
+An entry is a set of named parts, each a list of bytes. Each of these has its own check sum, and the entry has one of
+them all: so it is noticed when one is damaged and when one is not there, and then the entry is as if it were not there.
+Entries that were not used for long give way.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 SCHEMA = (
     """CREATE TABLE entry (
-        key BLOB PRIMARY KEY, session TEXT NOT NULL, used INTEGER NOT NULL, bytes INTEGER NOT NULL
+        key BLOB PRIMARY KEY, session TEXT NOT NULL, used INTEGER NOT NULL, bytes INTEGER NOT NULL, sum BLOB NOT NULL
     ) WITHOUT ROWID""",
     "CREATE INDEX entry_session ON entry (session, used)",
     """CREATE TABLE part (
-        key BLOB NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL, body BLOB NOT NULL, sum BLOB NOT NULL,
+        key BLOB NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL, sum BLOB NOT NULL, body BLOB NOT NULL,
         PRIMARY KEY (key, name, number)
     )""",
 )
@@ -47,7 +48,8 @@ class Shelf:
         """The parts of an entry; None when there is none that is whole."""
 
         def work(connection: sqlite3.Connection) -> dict[str, list[bytes]] | None:
-            if connection.execute("SELECT 1 FROM entry WHERE key = ?", (key,)).fetchone() is None:
+            entry = connection.execute("SELECT sum FROM entry WHERE key = ?", (key,)).fetchone()
+            if entry is None or entry[0] != _sum_of_all(connection, key):
                 return None
             out: dict[str, list[bytes]] = {}
             for name, number, body, told in connection.execute(
@@ -69,11 +71,12 @@ class Shelf:
                 connection.execute("DELETE FROM part WHERE key = ? AND name = ?", (key, name))
                 connection.executemany(
                     "INSERT INTO part VALUES (?, ?, ?, ?, ?)",
-                    [(key, name, number, body, _sum(name, number, body)) for number, body in enumerate(bodies)],
+                    [(key, name, number, _sum(name, number, body), body) for number, body in enumerate(bodies)],
                 )
             (size,) = connection.execute("SELECT total(length(body)) FROM part WHERE key = ?", (key,)).fetchone()
             now = time.time_ns() // 1_000
-            connection.execute("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", (key, session, now, int(size)))
+            row = (key, session, now, int(size), _sum_of_all(connection, key))
+            connection.execute("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", row)
             _make_room(connection, session)
 
         self._database.run(work, write=True)
@@ -112,3 +115,11 @@ def _forget(connection: sqlite3.Connection, keys: Sequence[bytes]) -> None:
 
 def _sum(name: str, number: int, body: bytes) -> bytes:
     return blake2b(body, digest_size=16, person=f"{number % 10**6}{name}".encode()[:16]).digest()
+
+
+def _sum_of_all(connection: sqlite3.Connection, key: bytes) -> bytes:
+    """The check sum of all parts that there are of an entry."""
+    out = blake2b(key, digest_size=16)
+    for row in connection.execute("SELECT name, number, sum FROM part WHERE key = ? ORDER BY name, number", (key,)):
+        out.update(repr(row).encode(errors="surrogatepass"))
+    return out.digest()
