@@ -269,3 +269,39 @@ def test_where_files_went_is_looked_for_up_to_a_number(
         assert [one.status for one in found.findings] == ["moved"] * 2 + ["missing"] * 2
         assert found.notes == ("2 more observations of files that are gone: where these went was not looked for",)
         assert session.check().counts["moved"] == 2
+
+
+def test_what_could_not_be_read_whole_is_not_kept(tmp_path: Path, home: Path, store: Store) -> None:
+    root, text = tmp_path / "p", TEXT * 2_000
+    root.mkdir()
+    (root / "a.py").write_text(text)
+    with store.create(cwd=root) as session:
+        session.user("Look")
+        session.observe("file:a.py", "Read", Whole(text=text))
+        (blob,) = home.rglob("blobs/*")
+        blob.rename(tmp_path / "blob")
+        with Store(home) as other, other.open(session.id, write=False) as reader:
+            assert reader.check().notes and not reader.check().findings
+            (tmp_path / "blob").rename(blob)
+            assert told(reader) == told(reader, cached=False) and len(reader.check().findings) == 1
+
+
+def test_it_does_not_matter_what_else_is_looked_at(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "ROWS", 3)
+    root, names = tmp_path / "p", ("y/b.py", "x/c.py", "x/a.py")
+    with store.create(cwd=root) as session:
+        session.user("Look")
+        for name in ("x/d.py", "x/a.py", "y/b.py", "x/c.py"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(TEXT)
+            session.observe(f"file:{name}", "Read", of_lines(["line 1"], 1))
+            session.observe("query:line", "Grep", Matches(tuple(Match(one, 3, "line 3") for one in names)))
+        session.check()
+        for name in names:
+            (root / name).write_text(TEXT.replace("line 3\n", f"{name}\n"))
+        for diffs in (10, 3, 1):
+            monkeypatch.setitem(looking.Checker.__init__.__kwdefaults__, "diffs", diffs)
+            for _ in range(2):
+                assert told(session) == told(session, cached=False)

@@ -130,7 +130,8 @@ class Checker:
         self.trees = {False: Tree(scope.root)}
         if allow_outside:
             self.trees[True] = Tree("/")
-        self._diffs, self._numbers = diffs, count()
+        self._most, self._left, self._over = diffs, diffs, 0
+        self._made = count()
         self._pool: ThreadPoolExecutor | None = None
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._lost: list[tuple[int, Row, At]] = []
@@ -176,9 +177,8 @@ class Checker:
             out |= self._moved(rows())
         if self._pages:
             out |= self._asked()
-        over = next(self._numbers) - self._diffs
-        if over > 0:
-            self.notes.append(f"{words.counted(over, 'diff')} beyond the first {self._diffs:,} were not made")
+        if self._over:
+            self.notes.append(f"{words.counted(self._over, 'diff')} beyond the first {self._most:,} were not made")
         return out
 
     # --- looking ------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Checker:
     def _look(self, plan: Plan) -> None:
         def one(item: tuple[tuple[At, list[Task]], Kept]) -> tuple[bool, Looked]:
             ((outside, folder), tasks), (known, held) = item
-            return outside, look(self.trees[outside], folder, tasks, known, held, self._shows)
+            return outside, look(self.trees[outside], folder, tasks, known, held, self._may_show)
 
         items = iter(plan.folders.items())
         while window := list(islice(items, FOLDERS)):
@@ -204,8 +204,8 @@ class Checker:
                 self._pool = ThreadPoolExecutor(self._threads)
             found = list(self._pool.map(one, zip(window, kept, strict=True)))
             for outside, looked in found:
-                for task, judged in looked.judged:
-                    plan.judged[task.number].append(judged)
+                plan.found.update((id(task), judged) for task, judged in looked.judged)
+                plan.wanting.update((id(task), made) for task, made in looked.wanting)
                 for number, folder, name, state in looked.watched:
                     plan.watched.setdefault(number, []).append(Watch(number, outside, folder, name, state))
             for outside, tree in self.trees.items():
@@ -214,8 +214,32 @@ class Checker:
                     files = [row for looked in mine for row in looked.files]
                     self._cache.keep(tree.root, files, [row for looked in mine for row in looked.verdicts])
 
+    def _may_show(self) -> bool:
+        """Whether a diff is made at once: no more than may be shown. Which of them are is told in `_found`."""
+        return self._left > 0 and next(self._made) < self._most
+
     def _shows(self) -> bool:
-        return next(self._numbers) < self._diffs
+        """Whether the next diff, in the order of the path, is shown."""
+        shown = self._left > 0
+        self._left -= shown
+        self._over += not shown
+        return shown
+
+    def _found(self, number: int, plan: Plan) -> list[Judged]:
+        """What was found of an observation. The first that want a diff have one, whatever was looked at first."""
+        out = plan.judged[number]
+        for (outside, folder), task in plan.asked[number]:
+            judged = plan.found.get(id(task))
+            if judged is None:
+                continue
+            made = plan.wanting.get(id(task))
+            if made is not None and not self._shows():
+                judged = replace(judged, diff=None)
+            elif made is False:
+                for _, again in look(self.trees[outside], folder, [task], {}, {}, lambda: True).judged:
+                    judged = replace(judged, diff=again.diff)
+            out.append(judged)
+        return out
 
     def _asked(self) -> dict[int, Answer]:
         """What servers say."""
@@ -265,7 +289,7 @@ class Checker:
         seen, left = row.observation, row.left
         if left.by is not None:
             return Answer(superseded(seen, left.by), ())
-        at, judged = plan.places.get(number), plan.judged[number]
+        at, judged = plan.places.get(number), self._found(number, plan)
         if number in plan.pages:
             self._pages.append((number, row, plan.pages[number]))
             judged = [Judged("unverifiable", "not asked")]
@@ -278,7 +302,7 @@ class Checker:
                     self._more_lost += 1
         elif told.status == "stale" and told.diff is None and left.rest is None and isinstance(seen.then, Whole):
             told = replace(told, diff=self._diff_by_git(seen.then, at))
-        asked, watched = plan.asked[number], plan.watched.get(number, [])
+        asked, watched = len(plan.asked[number]), plan.watched.get(number, [])
         steady = told.status == "fresh" and 0 < asked == len(watched) == len(judged)
         looks = asked or number in plan.listings or number in plan.pages
         settled = not looks and told.status == "unverifiable"

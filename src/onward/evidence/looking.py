@@ -62,11 +62,13 @@ class Looked:
     """What looking into a folder gave.
 
     Attributes:
+        wanting: the tasks of which a diff could be shown, and whether it was made.
         watched: by number of the observation, the states that decide: folder, name, state. Not where a link was
             followed, or where a later change of the file might not show in its state.
     """
 
     judged: list[tuple[Task, Judged]] = field(default_factory=list)
+    wanting: list[tuple[Task, bool]] = field(default_factory=list)
     watched: list[tuple[int, str, str, Stat]] = field(default_factory=list)
     files: list[tuple[str, str, Stat, Digests]] = field(default_factory=list)
     verdicts: list[tuple[str, str, bytes, Verdict]] = field(default_factory=list)
@@ -131,7 +133,9 @@ def _look_at(
             real = tree.resolve((*folder, name))
             with tree.directory(real[:-1]) as below:
                 if real:
-                    _look_at(tree, folder, below, real[-1], tasks, None, {}, shows, Looked(out.judged), True)
+                    _look_at(
+                        tree, folder, below, real[-1], tasks, None, {}, shows, Looked(out.judged, out.wanting), True
+                    )
                 else:
                     out.judged.extend((task, other(task.then, "a directory")) for task in tasks)
             return
@@ -169,15 +173,20 @@ def _answer(
     out: Looked,
     folder: str,
 ) -> Judged:
+    def asked() -> bool:
+        made = shows()
+        out.wanting.append((task, made))
+        return made
+
     then = task.then
     if isinstance(then, Absent):
         return Judged("stale", f"there again, {file.state.size:,} bytes", "it was not there")
-    first = _against(fd, name, file, then, held, shows if task.rest is None else _never, out, folder)
+    first = _against(fd, name, file, then, held, asked if task.rest is None else _never, out, folder)
     if first.status == "fresh" or task.rest is None:
         if first.status == "stale" and task.edited and isinstance(then, Whole) and then.text is None:
             return Judged("unverifiable", first.now, EDITED)
         return first
-    return _against(fd, name, file, task.rest, held, shows, out, folder)
+    return _against(fd, name, file, task.rest, held, asked, out, folder)
 
 
 def _against(

@@ -37,13 +37,17 @@ class Plan:
 
     Attributes:
         folders: tasks, by whether they are outside of the root, and by folder.
-        judged: what is known without looking, or was found, by number of the observation.
-        asked: how many tasks there are, by number.
+        judged: what is known without looking, or was found in listings, by number of the observation.
+        asked: the tasks with their folders, in the order of what was known, by number.
+        found: what was found, by the `id` of the task.
+        wanting: of those of which a diff could be shown, whether it was made, by the `id` of the task.
     """
 
     folders: dict[At, list[Task]] = field(default_factory=dict)
     judged: dict[int, list[Judged]] = field(default_factory=dict)
-    asked: dict[int, int] = field(default_factory=dict)
+    asked: dict[int, list[tuple[At, Task]]] = field(default_factory=dict)
+    found: dict[int, Judged] = field(default_factory=dict)
+    wanting: dict[int, bool] = field(default_factory=dict)
     listings: dict[int, tuple[At, Listing]] = field(default_factory=dict)
     pages: dict[int, Response] = field(default_factory=dict)
     places: dict[int, At] = field(default_factory=dict)
@@ -92,7 +96,7 @@ class Planner:
         plan = Plan()
         for number, row in rows:
             plan.judged[number] = []
-            plan.asked[number] = 0
+            plan.asked[number] = []
             if row.left.by is None:
                 self._plan_row(plan, number, row.observation, row.left)
         return plan
@@ -157,10 +161,11 @@ class Planner:
 
 def _ask(plan: Plan, at: At, number: int, then: Whole | Lines | Match | Absent, left: Left) -> None:
     outside, parts = at
-    plan.asked[number] += 1
     if not parts:
         plan.judged[number].append(Judged("stale", "a directory", "it was a file"))
         return
     part = left.rest if isinstance(left.rest, Lines) else None
     task = Task(number, parts[-1], then, part, left.edited)
-    plan.folders.setdefault((outside, parts[:-1]), []).append(task)
+    folder = outside, parts[:-1]
+    plan.asked[number].append((folder, task))
+    plan.folders.setdefault(folder, []).append(task)

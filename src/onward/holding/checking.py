@@ -76,7 +76,7 @@ def check(
         new = kept.findings is None
         with checker:
             differs = first(kept, checker) if new else again(kept, checker, progress)
-        if shelf is not None and differs:
+        if shelf is not None and differs and kept.lost is None:  # blobs that are missing may come back
             shelf.put(key, view.log.session, kept.parts() if new else kept.state())
     findings = kept.findings
     assert findings is not None

@@ -47,7 +47,7 @@ class Kept:
         rows: the observations, with what is left of each.
         claims: what conclusions are made of.
         seqs: of the observations.
-        lost: what of the path could not be read, in a sentence.
+        lost: what of the path could not be read, in a sentence. Such a path is not put away: it may be read again.
         findings: of the last look; None before the first.
         watches: the states of files by which these are so again.
         ways: of each observation, LOOK, STATIC or WATCHED.
@@ -70,7 +70,6 @@ class Kept:
             "left": self.rows.lefts.packs(),
             "claims": [_encoder.encode(self.claims)],
             "seqs": [self.seqs.tobytes()],
-            "lost": [] if self.lost is None else [self.lost.encode()],
             **self.state(),
         }
 
@@ -101,7 +100,7 @@ class Kept:
             Rows(observed, Packed.of(Left, parts.get("left", ()))),
             _claims.decode(parts["claims"][0]),
             seqs,
-            parts["lost"][0].decode() if "lost" in parts else None,
+            None,
             Findings(Packed.of(Finding, parts.get("findings", ())), parts["statuses"][0]),
             Packed.of(Watch, parts.get("watches", ()), each=TOGETHER),
             parts["ways"][0],

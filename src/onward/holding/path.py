@@ -100,6 +100,8 @@ def read(view: Looked) -> Read:
     for event, whole in _events(view):
         lost += not whole
         if event.type == "observation":
+            if not whole:
+                continue
             if isinstance(event.about, int):
                 about[event.seq] = event.about
             add(of_fact(event))
