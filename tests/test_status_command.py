@@ -16,7 +16,7 @@ from onward import MemoryBackend, Session, Store
 from onward.aio import AsyncStore
 from onward.errors import NotFound
 from onward.evidence.making import of_bytes, of_lines
-from onward.evidence.observation import Response, Unverifiable, Whole
+from onward.evidence.observation import Match, Matches, Response, Unverifiable, Whole
 from onward.holding.place import FILE
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 41))
@@ -316,6 +316,23 @@ def test_a_fork_in_another_checkout_is_checked_there(tmp_path: Path, store: Stor
             (other / "b.py").write_text(TEXT)
             look(child, other / "b.py")
             assert statuses(child) == ["fresh", "fresh"]
+
+
+@pytest.mark.parametrize("where", ["p/src", "checkout/src", "checkout"])
+def test_a_fork_further_down_in_a_checkout_means_the_same_files(tmp_path: Path, store: Store, where: str) -> None:
+    for name in ("p", "checkout"):
+        (project(tmp_path / name, "a.py", "src/b.py") / ".git").mkdir()
+    root, top = tmp_path / "p", tmp_path / where.split("/", maxsplit=1)[0]
+    with store.create(cwd=root) as session:
+        session.user("Look")
+        look(session, root / "a.py", "a.py")
+        look(session, root / "src/b.py")
+        session.observe("query:line", "Grep", Matches((Match("a.py", 1, "line 1"),), "line"), action="searched")
+        with session.fork(at=session.next_seq - 1, cwd=tmp_path / where) as child:
+            assert statuses(child) == ["fresh"] * 3
+            for path in (top / "a.py", top / "src/b.py"):
+                path.write_text("other\n")
+            assert statuses(child) == ["stale"] * 3
 
 
 def test_a_session_of_another_machine_is_told_where_its_files_are(tmp_path: Path, home: Path, store: Store) -> None:

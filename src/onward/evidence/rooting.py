@@ -72,14 +72,20 @@ def scope_of(
 
 def top_of(directory: str) -> str:
     """The top of the checkout that a directory is in; the directory itself where it is in none."""
+    return checkout_of(directory) or os.path.abspath(directory)  # noqa: PTH100
+
+
+def checkout_of(directory: str) -> str | None:
+    """The top of the checkout that a directory is in; None where it is in none, or not here."""
     at = os.path.abspath(directory)  # noqa: PTH100
-    while True:
-        if os.path.lexists(os.path.join(at, ".git")):  # noqa: PTH118
-            return at
+    if not os.path.isdir(at):  # noqa: PTH112
+        return None
+    while not os.path.lexists(os.path.join(at, ".git")):  # noqa: PTH118
         above = os.path.dirname(at)  # noqa: PTH120
         if above == at:
-            return os.path.abspath(directory)  # noqa: PTH100
+            return None
         at = above
+    return at
 
 
 def _another(directory: str, project: Project | None) -> str | None:

@@ -27,6 +27,8 @@ from onward.evidence.rows import Observed, Rows
 from onward.evidence.status import Finding
 from onward.evidence.supersession import Left
 from onward.evidence.watching import TOGETHER, Watch
+from onward.holding.inherited import moves_of
+from onward.model.event import given
 
 if TYPE_CHECKING:
     from onward.evidence.shelf import Shelf
@@ -123,7 +125,9 @@ def key_of(view: Looked, *where: object) -> bytes:
     with view.log.still():
         length, leaf = view.state.next_seq, view.path.leaf
         head = view.log.chain.hash(length - 1) if length else view.header.hash
-    told = repr((_code(), view.log.session, length, head, leaf, where))
+    # Where checkouts are decides what is meant by what a fork inherits.
+    moves = moves_of(view.log, given(view.header.cwd))
+    told = repr((_code(), view.log.session, length, head, leaf, moves, where))
     return blake2b(told.encode(errors="surrogatepass"), digest_size=20).digest()
 
 

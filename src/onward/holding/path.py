@@ -14,9 +14,10 @@ from onward.errors import BlobMissing
 from onward.evidence.claims import Told
 from onward.evidence.derived.deriving import CONTEXTS, Deriver
 from onward.evidence.facts import of_fact
-from onward.evidence.observation import Match, Matches, Observation, Subject
+from onward.evidence.observation import Observation
 from onward.evidence.rows import Collecting, Observed
 from onward.evidence.words import counted
+from onward.holding.inherited import moved, moves_of
 from onward.model.event import Event, Header, given
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ class Read:
 def read(view: Looked) -> Read:
     """Read a path. What a fork inherits was seen from its parent's directory; the same place below its own is meant."""
     own = given(view.header.cwd)
-    moves = _moves(view.log, own)
+    moves = moves_of(view.log, own)
     deriver, told, about, found, lost = Deriver(own), Told(), dict[int, int](), Collecting(), 0
 
     def add(seen: Observation) -> None:
-        found.add(_elsewhere(seen, moves, own) if moves else seen)
+        found.add(moved(seen, moves) if moves else seen)
 
     for event, whole in _events(view):
         lost += not whole
@@ -143,32 +144,3 @@ def _event(view: Looked, seq: int) -> tuple[Event, bool]:
         return view.read([seq])[0], True
     except BlobMissing:
         return replace(view.log.chain.stored(seq), data={}), False
-
-
-def _moves(log: Log, own: str | None) -> list[tuple[int, str]]:
-    """Where the directory of an ancestor is another: (first seq behind what it gives, its directory)."""
-    out = []
-    for link in log.chain.links[:-1]:
-        cwd = given(link.reader.header.cwd)
-        if link.stop is not None and cwd is not None and own is not None and cwd != own:
-            out.append((link.stop, cwd))
-    return out
-
-
-def _elsewhere(seen: Observation, moves: Sequence[tuple[int, str]], own: str | None) -> Observation:
-    cwd = next((cwd for stop, cwd in moves if seen.seq < stop), None)
-    if cwd is None or own is None:
-        return seen
-
-    def put(path: str) -> str:
-        return own + path[len(cwd) :] if path == cwd or path.startswith(cwd.rstrip("/") + "/") else path
-
-    subject, then = seen.subject, seen.then
-    if subject.kind in ("file", "directory"):
-        subject = Subject(subject.kind, put(subject.address), None if subject.cwd is None else put(subject.cwd))
-    elif subject.cwd is not None:
-        subject = Subject(subject.kind, subject.address, put(subject.cwd))
-    if isinstance(then, Matches):
-        matches = tuple(Match(put(one.path), one.line, one.text, one.piece) for one in then.matches)
-        then = replace(then, matches=matches, within=None if then.within is None else put(then.within))
-    return replace(seen, subject=subject, then=then, to=None if seen.to is None else put(seen.to))
