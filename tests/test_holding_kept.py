@@ -229,8 +229,11 @@ def test_nothing_is_kept_of_a_session_that_is_erased(tmp_path: Path, home: Path,
     with observed(store, tmp_path / "p") as session, observed(store, tmp_path / "q") as other:
         for one in (session, other):
             one.check()
+    aside = home / "local" / f"{FILE}.damaged-1"
+    aside.write_bytes(b"what an older version kept")
     store.delete(session.id)
     store.purge()
+    assert not aside.exists()
     with sqlite3.connect(home / "local" / FILE) as database:
         assert database.execute("SELECT session FROM entry").fetchall() == [(other.id,)]
         assert database.execute("SELECT count(DISTINCT key) FROM part").fetchone() == (1,)

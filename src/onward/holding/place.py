@@ -27,7 +27,11 @@ def cache_of(home: Path | None, tenant: str) -> Iterator[Cache | None]:
 
 def forget(home: Path | None, tenant: str, sessions: Sequence[str]) -> None:
     """Let nothing be kept of sessions that were erased. `home`: of the back end; None = it has none."""
-    if home is not None and (home / tenant / FILE).exists():
+    if home is None:
+        return
+    for aside in (home / tenant).glob(f"{FILE}.damaged-*"):  # of an older version, or unreadable: it may have anything
+        aside.unlink(missing_ok=True)
+    if (home / tenant / FILE).exists():
         with cache_of(home, tenant) as cache:
             assert cache is not None
             cache.shelf.drop(sessions)
