@@ -20,7 +20,18 @@ from onward.evidence.conclusions import Conclusion, conclude
 from onward.evidence.extent import extent, merged
 from onward.evidence.making import of_bytes, of_lines
 from onward.evidence.naming import Names
-from onward.evidence.observation import Absent, Excerpt, Fingerprint, Lines, Observation, Subject, SubjectKind, Whole
+from onward.evidence.observation import (
+    Absent,
+    Excerpt,
+    Fingerprint,
+    Lines,
+    Match,
+    Matches,
+    Observation,
+    Subject,
+    SubjectKind,
+    Whole,
+)
 from onward.evidence.status import ORDER, STATUSES, Status, worst
 from onward.evidence.supersession import Left, Row
 from onward.holding.answer import Holding
@@ -385,3 +396,25 @@ def test_lines_that_a_later_look_at_the_whole_file_still_saw_hold(work: Work) ->
     work.change(line=12)
     work.look()
     assert work.status(reply) == "superseded"
+
+
+@pytest.mark.parametrize("earlier", [None, (1, 20)], ids=["all of the file", "some lines"])
+def test_lines_that_were_seen_again_as_they_were_still_count_for_what_was_concluded_before(
+    work: Work, earlier: tuple[int, int] | None
+) -> None:
+    work.look(lines=earlier)
+    reply = work.session.assistant("a.py counts.").seq
+    work.look(lines=(2, 4))
+    work.session.observe("query:line 3", "Search", Matches((Match("a.py", 3, "line 3"),), "line 3"))
+    assert work.status(reply) == "fresh"
+    work.change(line=3)
+    assert work.status(reply) == "stale"
+
+
+def test_a_conclusion_is_superseded_where_a_later_look_at_some_lines_saw_something_else(work: Work) -> None:
+    work.look()
+    reply = work.session.assistant("a.py counts.").seq
+    work.change(line=3)
+    again = work.look(lines=(2, 4))
+    found = work.conclusions()[reply]
+    assert (found.status, found.because) == ("superseded", (again,))

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from onward.evidence.extent import outline
 from onward.evidence.lines import Text, holds, unified
-from onward.evidence.observation import Fingerprint, Lines, Observation, Subject, Whole
+from onward.evidence.observation import Fingerprint, Lines, Matches, Observation, Subject, Whole
 from onward.evidence.supersession import Row
 
 DEARER = 100
@@ -151,7 +151,7 @@ class Became:
         """
         self.outlines: dict[int, Observation] = {}
         self._chains = chains
-        self._partly: dict[int, array[int]] = {}  # the last of a chain -> seqs of the changes of a part of it
+        self._partly: dict[int, array[int]] = {}  # the last of a chain -> seqs of what made a part of it something past
         matter = self._that_matter(rests)
         differ = self._go_through(rows, matter, path)
         self._past = array("q", [-1]) * len(chains.seqs)
@@ -199,7 +199,7 @@ class Became:
             following = chains.next[number]
             if following < 0:
                 if row.left.by is None:
-                    self._note_partly(number, row.left.partly)
+                    self._note_partly(number, seen.then, row.left.partly)
             elif chains.changes(following):
                 differ.add(number)
             else:
@@ -207,11 +207,12 @@ class Became:
                 earlier.setdefault(following, []).append((number, seen.then if found else now.short))
         return differ
 
-    def _note_partly(self, number: int, partly: Iterable[int]) -> None:
+    def _note_partly(self, number: int, then: Fingerprint, partly: Sequence[int]) -> None:
         chains = self._chains
-        changes = array("q", (seq for seq in partly if any(map(chains.changes, chains.between(seq, seq)))))
-        if changes:
-            self._partly[number] = changes
+        if isinstance(then, Matches):  # a file that was read takes what a search found in it, also where it is the same
+            partly = [seq for seq in partly if any(map(chains.changes, chains.between(seq, seq)))]
+        if partly:
+            self._partly[number] = array("q", partly)
 
 
 def _some(rows: Sequence[Row], flags: bytearray) -> Iterator[tuple[int, Row]]:

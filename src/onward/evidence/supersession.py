@@ -1,8 +1,9 @@
 """What later observations of a path leave of earlier ones: nothing, or a part that is still theirs to hold. Pure.
 
 A later look at the whole source, or a change that leaves all of it known or unknown, supersedes what was seen of it
-before. A later look at some lines supersedes those lines. An edit supersedes the lines that it touched; line numbers
-from before it are not compared with numbers from after it, because it may have moved lines.
+before. A later look at some lines supersedes those in which it saw something else: what it saw again as it was stays
+with both, so that what was concluded from the earlier one does not outlive it. An edit supersedes the lines that it
+touched; line numbers from before it are not compared with numbers from after it, because it may have moved lines.
 """
 
 from __future__ import annotations
@@ -72,14 +73,17 @@ class Row(Struct, frozen=True):
     left: Left
 
 
+Shown = tuple[int, int, "array[int]"]
+"""Lines that a look showed: the number of the first, the look's seq, and of each line a hash."""
+
+
 @dataclass(slots=True)
 class _Later:
     """What came later on one source, while going back in time."""
 
     whole: int | None = None
     anything: int | None = None
-    ranges: list[tuple[int, int]] | None = None
-    ranged_by: int = -1
+    shown: list[Shown] | None = None
     edits: deque[tuple[tuple[str, ...], int]] | None = None
     texts: deque[tuple[str, int]] | None = None
     found: dict[tuple[Key, int | None, str | None], int] | None = None
@@ -149,7 +153,7 @@ def _step(seen: Observation, states: dict[Key, _Later], key_of: KeyOf) -> Left:
                 found[key_of(match.path, subject.cwd), match.line, match.text] = seen.seq
         for match in then.matches:
             if match.line is not None and match.text is not None and not match.piece:
-                _add_range(state(match.path), match.line, match.line, seen.seq)
+                _add_shown(state(match.path), match.line, [match.text], seen.seq)
         return left
     if isinstance(then, Listing):
         listing = ("listing", key_of(subject.address, subject.cwd), then.pattern, then.deep, then.hidden)
@@ -191,7 +195,7 @@ def _add(seen: Observation, later: _Later) -> None:
         later.anything = seen.seq
     if covers_all(seen):
         later.whole = seen.seq
-        later.ranges = later.edits = later.texts = None
+        later.shown = later.edits = later.texts = None
         return
     if not isinstance(then, Lines):
         return
@@ -201,15 +205,18 @@ def _add(seen: Observation, later: _Later) -> None:
         (f"\n{excerpt.text}\n", seen.seq) for excerpt in then.excerpts if not excerpt.cut and not excerpt.pieces
     )
     if seen.changes:
-        later.ranges = None
+        later.shown = None
         if later.edits is None:
             later.edits = deque(maxlen=EDITS)
         _map_back(then, later.edits)
         later.edits.append((then.replaced, seen.seq))
         return
     for excerpt in then.excerpts:
-        for low, high in numbered(excerpt):
-            _add_range(later, low, high, seen.seq)
+        ranges = numbered(excerpt)
+        lines = excerpt.text.split("\n") if ranges else []
+        for low, high in ranges:
+            first = excerpt.first or 0
+            _add_shown(later, low, lines[low - first : high - first + 1], seen.seq)
 
 
 def _map_back(then: Lines, edits: deque[tuple[tuple[str, ...], int]]) -> None:
@@ -289,28 +296,59 @@ def numbered(excerpt: Excerpt) -> list[tuple[int, int]]:
     return out
 
 
-def _add_range(later: _Later, low: int, high: int, seq: int) -> None:
-    later.anything = later.ranged_by = seq
-    later.ranges = union(later.ranges or [], low, high)
+def _add_shown(later: _Later, low: int, lines: Sequence[str], seq: int) -> None:
+    later.anything = seq
+    if later.shown is None:
+        later.shown = []
+    show(later.shown, low, lines, seq)
 
 
-def union(ranges: list[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
-    """Sorted ranges that do not touch each other, with one more."""
-    at = bisect_left(ranges, (low,))
-    if at and ranges[at - 1][1] >= low - 1:
-        at -= 1
-    end = at
-    while end < len(ranges) and ranges[end][0] <= high + 1:
-        low, high = min(low, ranges[end][0]), max(high, ranges[end][1])
-        end += 1
-    ranges[at:end] = [(low, high)]
-    return ranges
+def show(shown: list[Shown], low: int, lines: Sequence[str], seq: int) -> None:
+    """Add those lines of a look that none of the looks in a sorted list has: the later one, which came first, counts.
+
+    Args:
+        shown: added to; none of its looks shares a line with another.
+        low: the number of the first of the lines.
+        lines: their texts.
+        seq: of the look.
+    """
+    at = bisect_left(shown, (low + 1,))
+    line, end = low, low + len(lines)
+    if at:
+        line = max(line, _end(shown[at - 1]))
+    while line < end:
+        stop = min(end, shown[at][0]) if at < len(shown) else end
+        if line < stop:
+            shown.insert(at, (line, seq, array("q", map(_hash, lines[line - low : stop - low]))))
+            at += 1
+        if at == len(shown):
+            return
+        line = max(line, _end(shown[at]))
+        at += 1
 
 
-def within(ranges: list[tuple[int, int]], line: int) -> bool:
-    """Whether a line is in one of sorted ranges."""
-    at = bisect_left(ranges, (line + 1,))
-    return bool(at) and ranges[at - 1][1] >= line
+def _end(shown: Shown) -> int:
+    return shown[0] + len(shown[2])
+
+
+def differs(shown: Sequence[Shown], line: int, text: str) -> int | None:
+    """The seq of the look that saw something else in a line than a text; None = none did.
+
+    Args:
+        shown: sorted looks.
+        line: its number.
+        text: what was seen there before.
+    """
+    at = bisect_left(shown, (line + 1,))
+    if not at or line >= _end(shown[at - 1]):
+        return None
+    first, seq, hashes = shown[at - 1]
+    return seq if hashes[line - first] != _hash(text) else None
+
+
+def _hash(line: str) -> int:
+    """Of a line without what tools take off: blanks at its ends, and the CR of CRLF."""
+    return hash(line.strip())
 
 
 # --- what it leaves ---------------------------------------------------------------------------------------------
@@ -351,17 +389,23 @@ def _left(then: Fingerprint, later: _Later) -> Left:
 
 
 def _subtract(excerpts: Iterable[Excerpt], later: _Later) -> tuple[tuple[Excerpt, ...], set[int]]:
-    """What is left of excerpts, and who took the rest."""
+    """What is left of excerpts, and who took the rest.
+
+    What one later look showed all of, wherever in the file, is left to that look; of less than all nothing is.
+    """
     out: list[Excerpt] = []
+    again: set[int | None] = set()
     by: set[int] = set()
     for excerpt in excerpts:
         lines = excerpt.text.split("\n")
         taken = [False] * len(lines)
-        if excerpt.first is not None and later.ranges:
-            for index in range(len(lines)):
-                if within(later.ranges, excerpt.first + index):
+        if excerpt.first is not None and later.shown:
+            partial = {*excerpt.cut, *excerpt.pieces}
+            for index, line in enumerate(lines):
+                seq = None if index in partial else differs(later.shown, excerpt.first + index, line)
+                if seq is not None:
                     taken[index] = True
-                    by.add(later.ranged_by)
+                    by.add(seq)
         for pieces, seq in later.edits or ():
             for piece in pieces:
                 place = overlap(excerpt.text, piece)
@@ -374,11 +418,10 @@ def _subtract(excerpts: Iterable[Excerpt], later: _Later) -> tuple[tuple[Excerpt
         if excerpt.snippet and any(taken):
             continue  # it begins and ends within lines: what is left of it has no place to be looked for
         for part in _parts(excerpt, lines, taken):
-            again = next((seq for text, seq in reversed(later.texts or ()) if _has(text, part)), None)
-            if again is None:
-                out.append(replace(part, first=None) if later.edits else part)  # an edit may have moved it
-            else:
-                by.add(again)
+            again.add(next((seq for text, seq in reversed(later.texts or ()) if _has(text, part)), None))
+            out.append(replace(part, first=None) if later.edits else part)  # an edit may have moved it
+    if len(again) == 1 and None not in again:
+        return (), {seq for seq in again if seq is not None}
     return tuple(out), by
 
 
@@ -417,10 +460,11 @@ def _has(text: str, part: Excerpt) -> bool:
 def _matches(then: Matches, state: Callable[[str], _Later], again: Callable[[Match], int | None]) -> Left:
     kept: list[Match] = []
     by: set[int] = set()
+    found = {again(match) for match in then.matches}
+    if len(found) == 1 and (all_of_it := found.pop()) is not None:
+        return Left(all_of_it)
     for match in then.matches:
-        seq = again(match)
-        if seq is None:
-            seq = _match_taken(match, state(match.path))
+        seq = _match_taken(match, state(match.path))
         if seq is None:
             kept.append(match)
         else:
@@ -435,8 +479,10 @@ def _matches(then: Matches, state: Callable[[str], _Later], again: Callable[[Mat
 def _match_taken(match: Match, later: _Later) -> int | None:
     if later.whole is not None:
         return later.whole
-    if match.line is not None and later.ranges and within(later.ranges, match.line):
-        return later.ranged_by
+    if match.line is not None and match.text is not None and not match.piece and later.shown:
+        seq = differs(later.shown, match.line, match.text)
+        if seq is not None:
+            return seq
     text = (match.text or "").strip()
     if text:
         for pieces, seq in later.edits or ():
