@@ -32,7 +32,7 @@ from onward.evidence.observation import (
     SubjectKind,
     Whole,
 )
-from onward.evidence.status import ORDER, STATUSES, Status, worst
+from onward.evidence.status import Status
 from onward.evidence.supersession import Left, Row
 from onward.holding.answer import Holding
 from onward.model.event import Event, Source
@@ -155,13 +155,6 @@ def test_merged_ranges_cover_the_same_lines_and_do_not_touch(places: list[tuple[
     out = merged(places)
     assert {n for low, high in places for n in range(low, high + 1)} == {n for a, b in out for n in range(a, b + 1)}
     assert all(left[1] + 1 < right[0] for left, right in pairwise(out))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.sampled_from(STATUSES), min_size=1))
-def test_one_source_that_changed_is_worse_than_any_number_that_hold(statuses: list[Any]) -> None:
-    found = worst(statuses)
-    assert found in statuses and all(ORDER.index(one) <= ORDER.index(found) for one in statuses)
 
 
 # --- what a conclusion rests on ---------------------------------------------------------------------------------

@@ -43,8 +43,8 @@ def store(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @settings(max_examples=40, deadline=None)
 @given(
-    items=st.lists(st.text(max_size=3), max_size=40),
-    other=st.dictionaries(st.integers(0, 39), st.text(max_size=3), max_size=5),
+    items=st.lists(st.text("aé\n😀", max_size=3), max_size=40),
+    other=st.dictionaries(st.integers(0, 39), st.text("aé", max_size=3), max_size=5),
     each=st.integers(1, 9),
 )
 def test_a_packed_sequence_is_a_list(items: list[str], other: dict[int, str], each: int) -> None:

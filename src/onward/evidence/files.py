@@ -68,11 +68,10 @@ class Stat(Struct, frozen=True, gc=False):
 
 
 class Digests(Struct, frozen=True, gc=False):
-    """sha256 of a file's bytes, and git's ids of a blob with them in repositories of either kind, as bytes."""
+    """sha256 of a file's bytes, and git's id of a blob with them (sha1), as bytes."""
 
     sha256: bytes
     blob: bytes
-    blob256: bytes | None = None
 
 
 class Tree:

@@ -54,9 +54,9 @@ def by_digest(then: Knows, digests: Digests | None, size: int) -> bool | None:
     return None
 
 
-def same(size: int, line: int | None = None) -> Judged:
+def same(size: int) -> Judged:
     """It is as it was."""
-    return Judged("fresh", f"the same, {words.counted(size, 'byte')}", line=line)
+    return Judged("fresh", f"the same, {words.counted(size, 'byte')}")
 
 
 def by_text(then: Knows, data: bytes, text: Text, shows: Callable[[], bool]) -> Judged:

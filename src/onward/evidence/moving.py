@@ -47,14 +47,11 @@ def find(
     tree: Tree,
     lost: Sequence[Lost],
     seen_before: Callable[[Parts, int], bool],
-    *,
-    use_git: bool = True,
 ) -> tuple[dict[int, tuple[Parts, Judged]], str | None]:
     """Where files went.
 
     Args:
         seen_before: whether a path was seen, with something at it, no later than an observation of this number.
-        use_git: ask git for its ids first.
 
     Returns:
         By number of the observation: the path now, and what was found there. And in a sentence, if there is something
@@ -65,11 +62,9 @@ def find(
     if not wanted:
         return found, None
     search = _Search(tree, seen_before, found)
-    if use_git:
-        ids = {id_: one for one in wanted if (id_ := _blob_of(one.then)) is not None}
-        places = git.paths_of(tree.root, ids)
-        tracked = {id_: [tuple(path.split("/")) for path in paths] for id_, paths in places.items()}
-        search.through(wanted, lambda one: tracked.get(_blob_of(one.then) or "", []))
+    ids = {id_ for one in wanted if (id_ := _blob_of(one.then)) is not None}
+    tracked = {id_: [tuple(path.split("/")) for path in paths] for id_, paths in git.paths_of(tree.root, ids).items()}
+    search.through(wanted, lambda one: tracked.get(_blob_of(one.then) or "", []))
     left = [one for one in wanted if one.number not in found]
     if not left:
         return found, None

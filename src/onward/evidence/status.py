@@ -1,9 +1,8 @@
-"""The answer to "does it still hold?": a status an observation, and how statuses add up. Pure."""
+"""The answer to "does it still hold?": a status an observation, and which status is worse than which. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -73,8 +72,3 @@ class Report:
         """How many there are of each status; all statuses are there."""
         found = Counter(finding.status for finding in self.findings)
         return {status: found[status] for status in STATUSES}
-
-
-def worst(statuses: Iterable[Status]) -> Status | None:
-    """The worst of some statuses: what a conclusion that rests on them has. None where it rests on nothing."""
-    return max(statuses, key=ORDER.index, default=None)
