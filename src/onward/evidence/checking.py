@@ -46,6 +46,9 @@ ROWS = 2_000
 FOLDERS = 64
 """Folders that are looked into before what was found is put away."""
 
+THREADS = 4
+"""That read files; fewer where there are fewer processors."""
+
 LOST = 20_000
 """Observations of files that are gone for which it is looked where they went."""
 
@@ -74,7 +77,6 @@ def check(
     cache: Cache | None = None,
     progress: Progress | None = None,
     diffs: int = DIFFS,
-    threads: int | None = None,
 ) -> Report:
     """Compare what was observed with what is there now. `observations`: of one path, in its order; the rest is as of
     `Checker`."""
@@ -87,7 +89,6 @@ def check(
         cache=cache,
         progress=progress,
         diffs=diffs,
-        threads=threads,
     ) as checker:
         found = {number: answer.finding for number, answer in checker.look(enumerate(rows), len(rows))}
         found |= {number: answer.finding for number, answer in checker.late(lambda: rows).items()}
@@ -111,7 +112,6 @@ class Checker:
         cache: Cache | None = None,
         progress: Progress | None = None,
         diffs: int = DIFFS,
-        threads: int | None = None,
     ) -> None:
         """Nothing is looked at yet.
 
@@ -122,7 +122,6 @@ class Checker:
             cache: what files were when they were last hashed.
             progress: told how far it is.
             diffs: how many to make at most.
-            threads: that read files; None = as many as there are processors, at most four.
         """
         self.notes: list[str] = []
         self._scope, self._planner = scope, Planner(scope, allow_outside, check_urls)
@@ -133,7 +132,6 @@ class Checker:
         self._most, self._left, self._over = diffs, diffs, 0
         self._made = count()
         self._pool: ThreadPoolExecutor | None = None
-        self._threads = threads or min(4, os.cpu_count() or 1)
         self._lost: list[tuple[int, Row, At]] = []
         self._more_lost = 0
         self._pages: list[tuple[int, Row, Response]] = []
@@ -201,7 +199,7 @@ class Checker:
             if self._pool is None:
                 from concurrent.futures import ThreadPoolExecutor
 
-                self._pool = ThreadPoolExecutor(self._threads)
+                self._pool = ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1))
             found = list(self._pool.map(one, zip(window, kept, strict=True)))
             for outside, looked in found:
                 plan.found.update((id(task), judged) for task, judged in looked.judged)

@@ -13,6 +13,8 @@ from hashlib import sha1, sha256
 
 from msgspec import Struct
 
+from onward.evidence.making import git_blob
+
 LARGEST = 1 << 30
 """Bytes of a file that is hashed."""
 
@@ -276,7 +278,7 @@ def read(fd: int, name: str, largest: int = LARGEST_TEXT) -> tuple[bytes, Stat, 
 
 def digest(data: bytes) -> Digests:
     """The digests of bytes."""
-    return Digests(sha256(data).digest(), sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).digest())
+    return Digests(sha256(data).digest(), bytes.fromhex(git_blob(data)))
 
 
 def hashed(fd: int, name: str, largest: int = LARGEST) -> tuple[Digests, Stat, bool]:

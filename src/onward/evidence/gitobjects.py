@@ -10,9 +10,9 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha1, sha256
 
 from onward.evidence.files import Missing, Parts, Skipped, Tree, names, opened
+from onward.evidence.making import is_blob
 
 LARGEST = 4 << 20
 """Bytes of a blob that is given."""
@@ -49,14 +49,9 @@ def blob(tree: Tree, objects: Parts, id_: str) -> bytes | None:
             data = read(tree, objects, key)
         except (Missing, Skipped, _Unreadable, zlib.error, OSError):
             continue
-        if data is not None and len(data) <= LARGEST and _id(data, len(key)) == key:
+        if data is not None and len(data) <= LARGEST and is_blob(data, id_):
             return data
     return None
-
-
-def _id(data: bytes, length: int) -> bytes:
-    maker = sha1 if length == 20 else sha256
-    return maker(b"blob %d\0" % len(data) + data, usedforsecurity=False).digest()
 
 
 def _loose(tree: Tree, objects: Parts, key: bytes) -> bytes | None:

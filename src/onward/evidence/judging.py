@@ -9,7 +9,7 @@ from msgspec import Struct
 from onward.evidence import words
 from onward.evidence.files import Digests
 from onward.evidence.lines import Compared, Text, diff, diff_of, holds, line_holds, unified
-from onward.evidence.making import git_blob
+from onward.evidence.making import is_blob
 from onward.evidence.observation import Absent, Excerpt, Fingerprint, Lines, Match, Whole
 from onward.evidence.status import Status
 
@@ -89,7 +89,7 @@ def _whole(then: Whole, data: bytes, text: Text, shows: Callable[[], bool]) -> J
     changed = f"changed, now {now}"
     exact = then.sha256 is not None or then.git_blob is not None
     if then.sha256 is None and then.git_blob is not None:
-        if git_blob(data, algorithm="sha1" if len(then.git_blob) == 40 else "sha256") == then.git_blob:
+        if is_blob(data, then.git_blob):
             return same(len(data))
     elif then.sha256 is None and then.text is not None and unified(then.text) == text.text:
         return same(len(data))

@@ -27,6 +27,11 @@ def git_blob(data: bytes, *, algorithm: str = "sha1") -> str:
     return maker(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
+def is_blob(data: bytes, id_: str) -> bool:
+    """Whether an id is git's of a blob with these bytes, in a repository of either kind."""
+    return git_blob(data, algorithm="sha1" if len(id_) == 40 else "sha256") == id_
+
+
 def of_bytes(data: bytes, *, mtime: int | None = None, keep: int = KEEP) -> Whole:
     """A file whose bytes are all known; its text is kept where it is UTF-8 and has at most `keep` bytes."""
     text = None
