@@ -475,3 +475,15 @@ def test_every_command_runs_as_the_installed_program(tmp_path: Path):
     assert "format 1" in lines(program(home, "migrate", session))[0]
     assert "trash" in lines(program(home, "delete", session))[0]
     assert lines(program(home, "purge", "--yes")) == ["0 erased"]
+
+
+def test_a_fork_says_what_it_left_out_and_a_session_that_is_missing_how_to_name_one(home: Path, tmp_path: Path):
+    with Store(home) as store, store.create(cwd=tmp_path) as session:
+        with session.turn("Look"):
+            pass
+        session.turn("And then?").begin()
+        leaf = session.leaf
+    answer = onward(home, "fork", session.id)
+    assert f"--node {leaf} takes it too" in answer.err
+    assert "left out" not in onward(home, "fork", session.id, "--node", leaf).err
+    assert "@ for the newest session" in onward(home, "show").err

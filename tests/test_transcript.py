@@ -144,7 +144,7 @@ def test_what_the_model_no_longer_sees_is_marked_and_the_rest_is_listed_as_lost(
     assert "the model no longer sees this" in exported.data.decode()
     assert [loss.what for loss in exported.loss] == [
         "a transcript for people cannot be imported again",
-        "not in it: 1 nodes that are no messages or that stand for others",
-        "not in it: other branches: b",
+        "1 nodes that are no messages or that stand for others",
+        "other branches: b",
     ]
     assert exported.lines == exported.data.count(b"\n")

@@ -30,6 +30,8 @@ class OnwardError(Exception):
         self.message = message
         self.hint = hint
         self.where = {name: value for name, value in where.items() if value is not None}
+        if hint is not None:
+            self.add_note(f"hint: {hint}")  # for tracebacks
 
     def __str__(self) -> str:
         if not self.where:

@@ -129,7 +129,10 @@ def run(args: Sequence[str] | None = None) -> int:
         return 130
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else "onward"
-        _complain(_sentence(error.format_message()), f"`{where} --help` explains it")
+        explained = f"`{where} --help` explains it"
+        if isinstance(error, click.MissingParameter) and error.param is not None and error.param.name == "session":
+            explained = f"an id, the beginning of one, or @ for the newest session of this project; {explained}"
+        _complain(_sentence(error.format_message()), explained)
         return 2
     except click.ClickException as error:
         _complain(_sentence(error.format_message()))

@@ -28,10 +28,10 @@ def to_markdown(view: View) -> Exported:
     loss = [Loss(None, "a transcript for people cannot be imported again")]
     skipped = sum(1 for _ in view.path) - len(entries)
     if skipped:
-        loss.append(Loss(None, f"not in it: {skipped} nodes that are no messages or that stand for others"))
+        loss.append(Loss(None, f"{skipped} nodes that are no messages or that stand for others"))
     others = [name for name in view.branches() if name != view.branch]
     if others:
-        loss.append(Loss(None, f"not in it: other branches: {', '.join(others)}"))
+        loss.append(Loss(None, f"other branches: {', '.join(others)}"))
     return Exported("markdown", data, data.count(b"\n"), loss)
 
 

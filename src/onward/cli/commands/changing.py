@@ -42,10 +42,13 @@ def fork(store: Store, session: str, detach: bool, cwd: Path | None, point: Poin
     ):
         at = _cut(child.header.lineage, child.header.parent)
         answer = {"session": child.id, "parent": parent.id, "at": at, "inherited": at + 1}
+        leaf = None if point.at is not None or point.node is not None else point.of(parent).leaf
     if as_json:
         output.document(answer)
     else:
         output.say(f"{child.id} goes on from {parent.id} after event {at}")
+        if leaf is not None and leaf > at:
+            output.hint(f"the turn behind it was not completed and is left out; --node {leaf} takes it too")
 
 
 def _cut(lineage: object, parent: object) -> int:

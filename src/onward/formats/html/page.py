@@ -38,7 +38,7 @@ def to_html(view: View, held: Mapping[int, str] | None = None) -> Exported:
     loss = [Loss(None, "a page for people cannot be imported again"), *gathering.loss]
     facts = sum(len(seqs) for type_, seqs in view.state.facts.items() if type_ not in ("label", "note", "title"))
     if facts:
-        loss.append(Loss(None, f"not in it: {facts} facts other than titles, labels, notes and the sums of usage"))
+        loss.append(Loss(None, f"{facts} facts other than titles, labels, notes and the sums of usage"))
     page = page_of(msgspec.json.encode(data).decode()).encode()
     return Exported("html", page, page.count(b"\n"), loss)
 
