@@ -377,15 +377,20 @@ def test_a_file_whose_state_is_the_same_is_not_read_again(tmp_path: Path, monkey
     (tmp_path / "a.txt").write_text(TEXT)
     monkeypatch.setattr("onward.evidence.cache.settled", lambda stamp: True)
     cache = Cache(None)
-    observations = [seen(WHOLE), seen(TEN), seen(Whole(text=TEXT))]
+    moved = seen(Lines((Excerpt("line 3", 5), Excerpt("line 8\nline 9", 9))))
+    observations = [seen(WHOLE), seen(TEN), seen(Whole(text=TEXT)), moved]
     first = [check([each], scope(tmp_path), cache=cache).findings[0] for each in observations]
     reads: list[str] = []
     real = os.read
     monkeypatch.setattr(os, "read", lambda fd, size: reads.append("read") or real(fd, size))
-    assert [check([each], scope(tmp_path), cache=cache).findings[0].status for each in observations] == ["fresh"] * 3
-    assert reads == [] and [each.status for each in first] == ["fresh"] * 3
+    assert [check([each], scope(tmp_path), cache=cache).findings[0].now for each in observations] == [
+        each.now for each in first
+    ]
+    assert reads == [] and [each.status for each in first] == ["fresh"] * 4
     (tmp_path / "a.txt").write_text(TEXT.replace("line 12\n", "line 21\n"))  # as long as before
-    assert [check([each], scope(tmp_path), cache=cache).findings[0].status for each in observations] == ["stale"] * 3
+    assert [check([each], scope(tmp_path), cache=cache).findings[0].status for each in observations[:3]] == [
+        "stale"
+    ] * 3
 
 
 def test_a_file_that_is_as_new_as_the_check_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

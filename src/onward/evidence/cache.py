@@ -43,7 +43,8 @@ _SCHEMA = (
 
 Known = tuple[Stat, Digests]
 Verdict = tuple[bytes, int | None, bool]
-"""Of something that was known and held: sha256 of the file in which it did, at which line, whether that is another."""
+"""Of something that was known and held: sha256 of the file in which it did; at which line, where it is one part; and
+whether that is another line than before."""
 
 Kept = tuple[dict[str, Known], dict[tuple[str, bytes], Verdict]]
 """Of a folder: what files were, by name; and verdicts, by name and a digest of what was known."""

@@ -22,13 +22,14 @@ UNSURE = "the same text is elsewhere in the file; it cannot be told whether it m
 
 
 class Judged(Struct, frozen=True):
-    """What became of what was known of one file. See `Finding`."""
+    """What became of what was known of one file. See `Finding`. `moved`: its lines are elsewhere in the file now."""
 
     status: Status
     now: str
     note: str = ""
     diff: str | None = None
     line: int | None = None
+    moved: bool = False
 
 
 Knows = Whole | Lines | Match
@@ -148,12 +149,15 @@ def _changed_in(places: list[tuple[int, int]]) -> str:
 def _there(found: list[Compared], parts: int) -> Judged:
     if any(one.unsure for one in found):
         return Judged("unverifiable", "not at its place", UNSURE)
-    moved = [one for one in found if one.moved]
-    line = found[0].at if parts == 1 else None
-    if not moved:
-        return Judged("fresh", "the same lines", line=line)
-    where = f"at line {moved[0].at}" if parts == 1 else "at other places"
-    return Judged("fresh", f"the same lines, now {where} of the file", line=line)
+    return still_there(found[0].at if parts == 1 else None, any(one.moved for one in found))
+
+
+def still_there(line: int | None, moved: bool) -> Judged:
+    """The lines that were seen are in the file. `line`: at which line, where they are one part."""
+    where = "at other places" if line is None else f"at line {line}"
+    return Judged(
+        "fresh", f"the same lines, now {where} of the file" if moved else "the same lines", "", None, line, moved
+    )
 
 
 def gone(then: Fingerprint | Match) -> Judged:

@@ -29,7 +29,7 @@ from onward.evidence.files import (
     status_at,
     word,
 )
-from onward.evidence.judging import EDITED, Judged, Knows, by_digest, by_text, gone, other, same
+from onward.evidence.judging import EDITED, Judged, Knows, by_digest, by_text, gone, other, same, still_there
 from onward.evidence.lines import Text, decode
 from onward.evidence.observation import Absent, Lines, Match, Unverifiable, Whole
 
@@ -212,10 +212,7 @@ def _against(
         mark = _mark(then)
         verdict = held.get((name, mark))
         if verdict is not None and verdict[0] == file.digests.sha256:
-            if isinstance(then, Whole):
-                return same(file.state.size)
-            where = f"the same lines, now at line {verdict[1]} of the file" if verdict[2] else "the same lines"
-            return Judged("fresh", where, line=verdict[1])
+            return same(file.state.size) if isinstance(then, Whole) else still_there(*verdict[1:])
     if file.state.size > LARGEST_TEXT:
         limit = f"it has {file.state.size:,} bytes; the text of at most {LARGEST_TEXT:,} is looked into"
         if quick is False:
@@ -232,9 +229,7 @@ def _against(
         file.text = Text(decode(file.data))
     judged = by_text(then, file.data, file.text, shows)
     if judged.status == "fresh" and file.steady and file.digests is not None:
-        moved = "now at line" in judged.now
-        if moved or "other places" not in judged.now:
-            out.verdicts.append((folder, name, mark or _mark(then), (file.digests.sha256, judged.line, moved)))
+        out.verdicts.append((folder, name, mark or _mark(then), (file.digests.sha256, judged.line, judged.moved)))
     return judged
 
 
