@@ -183,7 +183,7 @@ class Database:
             raise Unusable("it is another program's database")
         if application != self._application:
             raise Unusable("it is another program's database")
-        raise Unusable(f"it has version {version}, not {self._version}")
+        raise Unusable(f"another version of Onward made it: {version}, not {self._version}")
 
     def _make(self, connection: sqlite3.Connection) -> None:
         with _transaction(connection, True):
@@ -209,7 +209,10 @@ class Database:
         except OSError as error:
             self._warn(f"the catalogue {self.path} is unusable ({reason}) and could not be moved aside: {error}")
             return False
-        self._warn(f"the catalogue {self.path} was unusable ({reason}); it is {aside.name} now and a new one is begun")
+        self._warn(
+            f"the catalogue {self.path} was unusable ({reason}); it is {aside.name} now and a new one is made; "
+            "no session has lost anything by it"
+        )
         return True
 
     def _go_to_memory(self) -> None:
