@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from onward.evidence.later import Shown, differs, show
 from onward.evidence.lines import Text, holds
 from onward.evidence.making import of_bytes, of_edit, of_lines
 from onward.evidence.observation import (
@@ -26,7 +27,7 @@ from onward.evidence.observation import (
     SubjectKind,
     Unverifiable,
 )
-from onward.evidence.supersession import Left, Shown, differs, show, supersede
+from onward.evidence.supersession import Left, supersede
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
