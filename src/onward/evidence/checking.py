@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from onward.evidence import git, words
 from onward.evidence.cache import NOTHING, Cache, Kept
 from onward.evidence.files import Missing, Parts, Skipped, Tree, read
-from onward.evidence.judging import Judged
+from onward.evidence.judging import Judged, not_looked_at
 from onward.evidence.lines import decode, diff
 from onward.evidence.listing import look_at_listing
 from onward.evidence.looking import Looked, Task, look
@@ -345,7 +345,7 @@ def superseded(seen: Observation, by: int) -> Finding:
 def _together(seen: Observation, judged: Sequence[Judged]) -> Judged:
     """What several answers about one observation come to: the worst, and how many there are."""
     if not judged:
-        return Judged("unverifiable", "not looked at", "nothing of it can be looked at")
+        return not_looked_at("nothing of it can be looked at")
     if len(judged) == 1 and not isinstance(seen.then, Matches):
         return judged[0]
     worst = max(judged, key=lambda one: ORDER.index(one.status))

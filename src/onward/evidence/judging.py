@@ -55,6 +55,14 @@ def by_digest(then: Knows, digests: Digests | None, size: int) -> bool | None:
     return None
 
 
+def not_looked_at(why: str) -> Judged:
+    """It must not or cannot be looked at, or there is nothing to compare."""
+    return Judged("unverifiable", "not looked at", why)
+
+
+NOT_SEARCHED = not_looked_at("nothing was found then; it is not searched again")
+
+
 def same(size: int) -> Judged:
     """It is as it was."""
     return Judged("fresh", f"the same, {words.counted(size, 'byte')}")

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Set as AbstractSet
 
 from onward.evidence.files import LOOK, Missing, Parts, Skipped, Tree, status_at
-from onward.evidence.judging import Judged
+from onward.evidence.judging import NOT_SEARCHED, Judged, not_looked_at
 from onward.evidence.observation import Listing
 from onward.evidence.words import counted
 
@@ -16,9 +16,6 @@ NAMES = 5_000
 
 SHOWN = 10
 """Names that are named."""
-
-
-NOTHING = Judged("unverifiable", "not looked at", "nothing was found then; it is not searched again")
 
 
 def look_at_listing(tree: Tree, folder: Parts, then: Listing) -> Judged:
@@ -36,9 +33,9 @@ def look_at_listing(tree: Tree, folder: Parts, then: Listing) -> Judged:
     except Missing:
         return Judged("missing", "not there")
     except Skipped as why:
-        return Judged("unverifiable", "not looked at", str(why))
+        return not_looked_at(str(why))
     if not then.names and not then.complete:
-        return NOTHING
+        return NOT_SEARCHED
     return judge(then, now.difference(name.removeprefix("./").rstrip("/") for name in others) if others else now)
 
 
@@ -77,13 +74,13 @@ def _deep(tree: Tree, folder: Parts, then: Listing) -> Judged:
         parts = tuple(part for part in name.split("/") if part not in ("", "."))
         mark = "/" if name.endswith("/") else ""
         if ".." in parts or not parts or "\0" in name:
-            return Judged("unverifiable", "not looked at", "a name in it is none of a file below the directory")
+            return not_looked_at("a name in it is none of a file below the directory")
         by_folder.setdefault(parts[:-1], []).append(parts[-1] + mark)
     tree.spend(LOOK * sum(len(folder) + len(below) + len(inner) for below, inner in by_folder.items()))
     with tree.directory(folder):
         pass  # Missing: all of it is
     if not then.names:
-        return NOTHING
+        return NOT_SEARCHED
     for below, inner in by_folder.items():
         try:
             with tree.directory((*folder, *below)) as fd:

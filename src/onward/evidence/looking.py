@@ -29,9 +29,20 @@ from onward.evidence.files import (
     status_at,
     word,
 )
-from onward.evidence.judging import EDITED, Judged, Knows, by_digest, by_text, gone, other, same, still_there
+from onward.evidence.judging import (
+    EDITED,
+    Judged,
+    Knows,
+    by_digest,
+    by_text,
+    gone,
+    not_looked_at,
+    other,
+    same,
+    still_there,
+)
 from onward.evidence.lines import Text, decode
-from onward.evidence.observation import Absent, Lines, Match, Unverifiable, Whole
+from onward.evidence.observation import Absent, Lines, Match, Whole
 
 Asked = Knows | Absent
 
@@ -110,7 +121,7 @@ def look(
     except Missing:
         out.judged = [(task, gone(task.then)) for task in tasks]
     except Skipped as why:
-        out.judged = [(task, Judged("unverifiable", "not looked at", str(why))) for task in tasks]
+        out.judged = [(task, not_looked_at(str(why))) for task in tasks]
     return out
 
 
@@ -158,9 +169,7 @@ def _look_at(
         out.judged.extend((task, gone(task.then)) for task in tasks if id(task) not in done)
     except Skipped as why:
         done = {id(task) for task, _ in out.judged}
-        out.judged.extend(
-            (task, Judged("unverifiable", "not looked at", str(why))) for task in tasks if id(task) not in done
-        )
+        out.judged.extend((task, not_looked_at(str(why))) for task in tasks if id(task) not in done)
 
 
 def _answer(
@@ -265,8 +274,3 @@ def _mark(then: Knows) -> bytes:
     except (UnicodeEncodeError, OverflowError):  # half a character, which no file has as text; a line of no file
         encoded = repr(then).encode(errors="surrogatepass")
     return blake2b(encoded, digest_size=16).digest()
-
-
-def unverifiable(then: Unverifiable) -> Judged:
-    """Nothing could be compared."""
-    return Judged("unverifiable", "not looked at", then.reason)

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from onward.evidence.files import Parts
-from onward.evidence.judging import Judged
-from onward.evidence.looking import Task, unverifiable
+from onward.evidence.judging import NOT_SEARCHED, Judged, not_looked_at
+from onward.evidence.looking import Task
 from onward.evidence.observation import (
     Absent,
     Lines,
@@ -114,10 +114,10 @@ class Planner:
             else:
                 judged.append(Judged("unverifiable", "not asked", "servers are asked only on demand"))
         elif isinstance(then, Unverifiable):
-            judged.append(unverifiable(then))
+            judged.append(not_looked_at(then.reason))
         elif subject.kind not in ("file", "directory"):
             said = f"a {subject.kind} is not looked at again" if subject.kind != "other" else "it is no file"
-            judged.append(Judged("unverifiable", "not looked at", said))
+            judged.append(not_looked_at(said))
         else:
             at = self._where(judged, *(left.address or (subject.address, subject.cwd)))
             if at is None:
@@ -131,8 +131,7 @@ class Planner:
     def _plan_matches(self, plan: Plan, number: int, then: Matches, seen: Observation) -> None:
         judged = plan.judged[number]
         if not then.matches:
-            said = "nothing was found then; it is not searched again"
-            judged.append(Judged("unverifiable", "not looked at", said))
+            judged.append(NOT_SEARCHED)
         refused: set[str] = set()
         for match in then.matches:
             if match.path in refused:
@@ -153,9 +152,9 @@ class Planner:
                 whole = os.path.expanduser(whole)  # noqa: PTH111 - the path stays text, whatever is in it
                 return True, tuple(part for part in whole.split("/") if part)
             case Outside(whole):
-                judged.append(Judged("unverifiable", "not looked at", f"{whole} is outside of the session's root"))
+                judged.append(not_looked_at(f"{whole} is outside of the session's root"))
             case Unusable(reason):
-                judged.append(Judged("unverifiable", "not looked at", reason))
+                judged.append(not_looked_at(reason))
         return None
 
 
