@@ -280,8 +280,24 @@ def _without_tables(path: Path) -> None:
         connection.commit()
 
 
+def _with_names_that_are_no_text(path: Path) -> None:
+    with closing(Catalogue(path)) as catalogue:
+        catalogue.put(row(), None)
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE ", b"CREATE \xf5\xf5\xf5\xf5\xf5 "))
+
+
 @pytest.mark.parametrize(
-    "spoil", [_garbage, _truncated, _overwritten, _foreign, _foreign_with_an_id, _newer, _without_tables]
+    "spoil",
+    [
+        _garbage,
+        _truncated,
+        _overwritten,
+        _foreign,
+        _foreign_with_an_id,
+        _newer,
+        _without_tables,
+        _with_names_that_are_no_text,
+    ],
 )
 def test_a_file_that_cannot_be_used_is_moved_aside_and_begun_anew(
     tmp_path: Path, make: Make, warned: list[str], spoil: Callable[[Path], None]

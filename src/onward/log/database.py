@@ -94,6 +94,8 @@ class Database:
                         return work(connection)
                 except Unusable as problem:
                     reason = str(problem)
+                except UnicodeDecodeError:  # SQLite quotes what it stumbles over, which may be no text
+                    reason = "there is damage in it"
                 except sqlite3.DatabaseError as error:
                     code = (error.sqlite_errorcode or 0) & 0xFF if hasattr(error, "sqlite_errorcode") else 0
                     if self.path is None or not (code in _DAMAGED or _schema_is_off(error)):
