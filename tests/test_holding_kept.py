@@ -21,6 +21,7 @@ from onward.evidence import shelf
 from onward.evidence.making import of_bytes, of_lines
 from onward.evidence.observation import Absent, Listing, Match, Matches, Unverifiable, Whole
 from onward.evidence.packed import Packed
+from onward.holding import path
 from onward.holding.place import FILE
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 41))
@@ -226,18 +227,27 @@ def test_what_is_kept_may_be_damaged(tmp_path: Path, home: Path, store: Store) -
 
 
 def test_nothing_is_kept_of_a_session_that_is_erased(tmp_path: Path, home: Path, store: Store) -> None:
+    at = home / "local" / FILE
+    written: set[bytes] = set()
     with observed(store, tmp_path / "p") as session, observed(store, tmp_path / "q") as other:
-        for one in (session, other):
-            one.check()
-    aside = home / "local" / f"{FILE}.damaged-1"
-    aside.write_bytes(b"what an older version kept")
+        other.check()
+        for number in range(shelf.MOST + 2):
+            session.observe(f"file:{number}.py", "Read", Whole(text=random.Random(number).randbytes(2_000).hex()))
+            session.check()
+            with sqlite3.connect(at) as database:
+                own = "SELECT body FROM part JOIN entry USING (key) WHERE session = ? AND length(body) > 1000"
+                written.update(body for (body,) in database.execute(own, (session.id,)))
+            database.close()
+    assert len(written) >= shelf.MOST
+    shutil.copy(at, at.with_name(FILE + ".damaged-1"))
     store.delete(session.id)
     store.purge()
-    assert not aside.exists()
-    with sqlite3.connect(home / "local" / FILE) as database:
+    with sqlite3.connect(at) as database:
         assert database.execute("SELECT session FROM entry").fetchall() == [(other.id,)]
         assert database.execute("SELECT count(DISTINCT key) FROM part").fetchone() == (1,)
     database.close()
+    left = b"".join(path.read_bytes() for path in at.parent.glob(FILE + "*"))
+    assert not [body for body in written if body[100:200] in left]
 
 
 def test_entries_that_were_not_used_for_longest_give_way(
@@ -272,6 +282,22 @@ def test_where_files_went_is_looked_for_up_to_a_number(
         assert [one.status for one in found.findings] == ["moved"] * 2 + ["missing"] * 2
         assert found.notes == ("2 more observations of files that are gone: where these went was not looked for",)
         assert session.check().counts["moved"] == 2
+
+
+def test_a_log_that_grows_while_it_is_read_is_kept_under_no_key(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with observed(store, tmp_path / "p", 3) as session:
+        at, real = session.next_seq - 1, path.read
+
+        def grown(view: Any) -> path.Read:
+            session.observe("file:1.py", "Read", Whole(text="else"))
+            return real(view)
+
+        monkeypatch.setattr(path, "read", grown)
+        assert session.check().counts["stale"] == 1
+        monkeypatch.undo()
+        assert session.check(at=at).counts["stale"] == 0
 
 
 def test_what_could_not_be_read_whole_is_not_kept(tmp_path: Path, home: Path, store: Store) -> None:

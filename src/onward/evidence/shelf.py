@@ -67,6 +67,7 @@ class Shelf:
         """Keep parts of an entry in the place of those with the same names; others that it has stay."""
 
         def work(connection: sqlite3.Connection) -> None:
+            connection.execute("PRAGMA secure_delete = ON")  # what is replaced may be of a session that is erased later
             for name, bodies in parts.items():
                 connection.execute("DELETE FROM part WHERE key = ? AND name = ?", (key, name))
                 connection.executemany(

@@ -76,7 +76,7 @@ def check(
         new = kept.findings is None
         with checker:
             differs = first(kept, checker) if new else again(kept, checker, progress)
-        if shelf is not None and differs and kept.lost is None:  # blobs that are missing may come back
+        if shelf is not None and differs and key is not None:
             shelf.put(key, view.log.session, kept.parts() if new else kept.state())
     findings = kept.findings
     assert findings is not None
@@ -94,7 +94,7 @@ def check(
 
 def _fitted(
     view: Looked, scope: Scope, shelf: Shelf | None, how: tuple[bool, bool], *, choose: bool
-) -> tuple[Scope, bytes, Kept]:
+) -> tuple[Scope, bytes | None, Kept]:
     """The path in the scope that fits: the given one, or that in which the root stands for the working directory.
 
     A root that has a directory of the name of the working directory may be either: `shop` often holds a `shop`. It is
@@ -110,9 +110,14 @@ def _fitted(
     return other, *_path(view, other, shelf, how)
 
 
-def _path(view: Looked, scope: Scope, shelf: Shelf | None, *how: object) -> tuple[bytes, Kept]:
-    """A path's observations and claims, and what became of them in a scope if that was kept."""
-    key = key_of(view, scope.root, scope.recorded, scope.cwd, how)
+def _path(view: Looked, scope: Scope, shelf: Shelf | None, *how: object) -> tuple[bytes | None, Kept]:
+    """A path's observations and claims, and what became of them in a scope if that was kept.
+
+    Under which key to keep them comes first: None where they must not be, because blobs that are missing may come back,
+    or because the log has grown while it was read.
+    """
+    where = scope.root, scope.recorded, scope.cwd, how
+    key = key_of(view, *where)
     kept = load(shelf, key)
     if kept is None:
         from onward.holding.path import read
@@ -121,6 +126,8 @@ def _path(view: Looked, scope: Scope, shelf: Shelf | None, *how: object) -> tupl
         rows = Rows.of(path.observed, Places(scope).key)
         seqs = array("q", (seen.seq for seen in path.observed))
         kept = Kept(rows, path.told.claims(rows, path.about, scope.cwd), seqs, path.note)
+        if path.lost or key_of(view, *where) != key:
+            return None, kept
     return key, kept
 
 
