@@ -87,13 +87,10 @@ def _tree(text: str) -> Listing:
     return Listing(tuple(names), deep=any("/" in name.rstrip("/") for name in names))
 
 
-def names_of_long(rows: Sequence[str]) -> tuple[list[str], bool] | None:
-    """The names of `ls -l`, and whether those of the directory itself and above are among its rows; None if it is none.
-
-    The arrow of a link and where it leads are left out.
-    """
+def names_of_long(rows: Sequence[str]) -> list[str] | None:
+    """The names of `ls -l`, without where links lead, and without the directory itself and the one above; None if the
+    rows are no such list."""
     out: list[str] = []
-    dots = False
     for row in rows:
         if re.fullmatch(r"total \S+", row) or not row:
             continue
@@ -103,8 +100,6 @@ def names_of_long(rows: Sequence[str]) -> tuple[list[str], bool] | None:
         name = found["name"]
         if found["kind"] == "l":
             name = name.partition(" -> ")[0]
-        if name in (".", ".."):
-            dots = True
-            continue
-        out.append(name + "/" if found["kind"] == "d" and not name.endswith("/") else name)
-    return out, dots
+        if name not in (".", ".."):
+            out.append(name + "/" if found["kind"] == "d" and not name.endswith("/") else name)
+    return out

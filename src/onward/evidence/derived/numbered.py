@@ -34,7 +34,6 @@ def shown(
     first: int | None = 1,
     *,
     ends: bool = False,
-    of: int | None = None,
     limit: int | None = None,
 ) -> Lines:
     """What is known from some lines of a file.
@@ -43,7 +42,6 @@ def shown(
         first: the number of the first.
         ends: the last one ends the file. An empty last line of more than one is then left out: half of the tools
             show one where a file ends in a line end, and it is not known of which half this tool is.
-        of: lines of the whole file.
         limit: characters to which longer lines are cut; a line that has so many is known by its beginning only.
     """
     kept = [line.removesuffix("\r") for line in lines]
@@ -52,7 +50,7 @@ def shown(
     cut = [] if limit is None else [at for at, line in enumerate(kept) if len(line) >= limit]
     for at in cut:
         kept[at] = kept[at][:limit]
-    return of_lines(kept, first, ends=ends, of=of, cut=cut)
+    return of_lines(kept, first, ends=ends, cut=cut)
 
 
 def tail(text: str, first: int) -> Fingerprint:

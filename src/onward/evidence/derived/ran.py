@@ -190,7 +190,7 @@ class Ran:
             if found is None:
                 yield self.done.unknown("directory", address, "its list was not understood", cwd=cwd)
                 return
-            names = found[0]
+            names = found
         elif any(row.endswith(":") for row in rows):
             yield self.done.unknown("directory", address, "the list is of several directories", cwd=cwd)
             return
