@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from onward.evidence import later
 from onward.evidence.later import Shown, differs, show
 from onward.evidence.lines import Text, holds
-from onward.evidence.making import of_bytes, of_edit, of_lines
+from onward.evidence.making import TRIED, of_bytes, of_edit, of_lines, overlap
 from onward.evidence.observation import (
     Absent,
     Action,
@@ -261,3 +262,45 @@ def test_a_deep_listing_loses_what_was_made_below_it() -> None:
     listing = seen(1, Listing(("a.py", "sub/b.py"), complete=True, deep=True), "listed", "src", "directory")
     assert left(listing, made(2, "src/sub/new.py"))[0].rest == Listing(("a.py", "sub/b.py"), deep=True)
     assert left(listing, made(2, "src/sub/b.py", "deleted"))[0].rest == Listing(("a.py",), complete=True, deep=True)
+
+
+class Counted(str):
+    """A text that counts how often a piece is held against its ends."""
+
+    tried = 0
+
+    def startswith(self, *asked: object) -> bool:
+        self.tried += 1
+        return str.startswith(self, *asked)  # type: ignore[arg-type]
+
+    def endswith(self, *asked: object) -> bool:
+        self.tried += 1
+        return str.endswith(self, *asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "piece"), [("\n" * 3000 + "b", "\n" * 3000 + "c"), ("b" + "a\n" * 3000, "c" + "a\n" * 3000)]
+)
+def test_a_piece_of_nothing_but_line_ends_is_held_against_a_text_at_a_few_places_only(text: str, piece: str) -> None:
+    counted = Counted(text)
+    assert overlap(counted, piece) is None
+    assert counted.tried <= 2 * TRIED
+
+
+def test_wordings_and_pieces_of_later_edits_do_not_multiply(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+
+    def counting(text: str, piece: str) -> tuple[int, int] | None:
+        nonlocal looked
+        looked += 1
+        return overlap(text, piece)
+
+    monkeypatch.setattr("onward.evidence.supersession.overlap", counting)
+    letters = "abcdefghijkl"
+    word_by_word = [seen(at, of_edit([(letter.upper(), letter)]), "changed") for at, letter in enumerate(letters, 2)]
+    rest = left(seen(1, of_lines([letters.upper()])), *word_by_word, seen(99, of_edit([(letters, "z")]), "changed"))
+    assert rest[0].by == 99
+    assert looked <= 2 * len(letters) * later.WORDINGS
+    looked, hunks = 0, [(f"old {number}", f"new {number}") for number in range(later.PIECES + 200)]
+    left(seen(1, of_lines(["a"])), seen(2, of_edit(hunks), "changed"))
+    assert looked == later.PIECES

@@ -22,6 +22,16 @@ from onward.evidence.words import whole_in_lines
 EDITS = 200
 """Edits after an observation whose places in it are looked for; of more, the nearest count."""
 
+PIECES = 1_000
+"""Pieces that these took out, in all their wordings; of more, the nearest count. Of an edit that took out more,
+the last."""
+
+WORDINGS = 8
+"""Wordings of what one edit took out, as it was before edits that came before it. Each of these may double them."""
+
+WORDED = 10_000
+"""Characters of a piece up to which it is put in other words."""
+
 TEXTS = 50
 """Later texts in which lines that were seen before are looked for."""
 
@@ -79,7 +89,10 @@ def add(seen: Observation, later: Later) -> None:
         if later.edits is None:
             later.edits = deque(maxlen=EDITS)
         _map_back(then, later.edits)
-        later.edits.append((then.replaced, seen.seq))
+        later.edits.append((then.replaced[-PIECES:], seen.seq))
+        pieces = sum(len(taken) for taken, _ in later.edits)
+        while pieces > PIECES:
+            pieces -= len(later.edits.popleft()[0])
         return
     for excerpt in then.excerpts:
         ranges = _numbered(excerpt)
@@ -95,9 +108,11 @@ def _map_back(then: Lines, edits: deque[tuple[tuple[str, ...], int]]) -> None:
         return
     (old,), new = then.replaced, then.excerpts[0].text
     for index, (pieces, seq) in enumerate(edits):
-        before = tuple(piece.replace(new, old) for piece in pieces if piece.count(new) == 1)
-        if before:
-            edits[index] = ((*pieces, *before), seq)
+        before = (
+            piece.replace(new, old) for piece in pieces if piece.count(new) == 1 and len(piece) + len(old) <= WORDED
+        )
+        wordings = dict.fromkeys((*before, *pieces))
+        edits[index] = (tuple(wordings)[: max(WORDINGS, len(pieces))], seq)
 
 
 def add_names(seen: Observation, state: Callable[[str], Later]) -> None:

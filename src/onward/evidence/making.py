@@ -13,6 +13,11 @@ KEEP = 256 * 1024
 PIECE = 128 * 1024
 """Characters of a replaced piece up to which it is looked at where it sticks out of a text."""
 
+HEAD = 200
+"""Characters at an end of a text by which the places are found where a piece may stick out of it there."""
+
+TRIED = 64
+"""Places of those that are tried; of a text that repeats itself more often, the farthest out."""
 
 EDITS = 100
 """New pieces of one edit that are looked for; of more, the last."""
@@ -94,14 +99,45 @@ def overlap(text: str, piece: str) -> tuple[int, int] | None:
         return 0, len(text)
     if len(piece) > PIECE:
         return None
-    start = piece.find("\n") + 1
-    while 0 < start < len(piece):  # the text begins inside the piece: with one of its lines
+    return _sticks_out_before(text, piece) or _sticks_out_behind(text, piece)
+
+
+def _sticks_out_before(text: str, piece: str) -> tuple[int, int] | None:
+    """Where the text begins inside the piece: with one of its lines."""
+    if f"\n{text[0]}" not in piece:
+        return None
+    head = text[:HEAD]
+    start = piece.find("\n" + head, max(len(piece) - len(text) - 1, 0)) + 1
+    for _ in range(TRIED):
+        if not start:
+            break
         if text.startswith(piece[start:]) and len(piece) - start > 1:
             return 0, len(piece) - start
+        start = piece.find("\n" + head, start) + 1
+    start = piece.find("\n", max(len(piece) - len(head), 0)) + 1  # the rest of the piece is shorter than the head
+    while 0 < start < len(piece) - 1:
+        if head.startswith(piece[start:]):
+            return 0, len(piece) - start
         start = piece.find("\n", start) + 1
-    end = piece.rfind("\n")
-    while end > 0:  # the text ends inside the piece: with one of its lines
+    return None
+
+
+def _sticks_out_behind(text: str, piece: str) -> tuple[int, int] | None:
+    """Where the text ends inside the piece: with one of its lines."""
+    if f"{text[-1]}\n" not in piece:
+        return None
+    foot = text[-HEAD:]
+    end = piece.rfind(foot + "\n", 0, len(text) + 1)
+    for _ in range(TRIED):
+        if end < 0:
+            break
+        end += len(foot)
         if text.endswith(piece[:end]) and end > 1:
+            return len(text) - end, len(text)
+        end = piece.rfind(foot + "\n", 0, end)
+    end = piece.rfind("\n", 0, len(foot))  # what the piece begins with is shorter than the foot
+    while end > 1:
+        if foot.endswith(piece[:end]):
             return len(text) - end, len(text)
         end = piece.rfind("\n", 0, end)
     return None
