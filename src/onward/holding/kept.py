@@ -113,7 +113,7 @@ class Kept:
 def _code() -> tuple[tuple[str, int, int], ...]:
     """The state of the code that judges: what another one came to counts no more."""
     found = []
-    for folder in (Path(evidence.__file__).parent, Path(derived.__file__).parent):
+    for folder in (Path(evidence.__file__).parent, Path(derived.__file__).parent, Path(__file__).parent):
         if folder.is_dir():
             with os.scandir(folder) as entries:
                 found += [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in entries if one.is_file()]
