@@ -205,13 +205,19 @@ def test_what_was_shown_to_the_end_of_a_file_has_changed_when_the_file_goes_on(
             assert [found.status for found in check([seen], Scope(str(tmp_path), "/w", "/w")).findings] == ["fresh"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_any_more_is_unverifiable(tmp_path: Path) -> None:
-    file = tmp_path / "a"
-    file.write_text(TEXT)
-    file.chmod(0)
+def test_a_file_that_may_not_be_read_any_more_is_unverifiable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_text(TEXT)
+    real = os.open
+
+    def denied(path: str, flags: int, *args: object, **kwargs: object) -> int:
+        if path == "a":  # as for everybody but root after a chmod
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *args, **kwargs)  # type: ignore[arg-type]
+
+    assert [one.status for one in check([recorded("Pi, all")], Scope(str(tmp_path), "/w", "/w")).findings] == ["fresh"]
+    monkeypatch.setattr(os, "open", denied)
     (found,) = check([recorded("Pi, all")], Scope(str(tmp_path), "/w", "/w")).findings
-    assert found.status == "unverifiable"
+    assert (found.status, found.note) == ("unverifiable", "permission denied")
 
 
 # --- the real programs ------------------------------------------------------------------------------------------

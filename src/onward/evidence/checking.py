@@ -76,7 +76,6 @@ def check(
     check_urls: bool = False,
     cache: Cache | None = None,
     progress: Progress | None = None,
-    diffs: int = DIFFS,
 ) -> Report:
     """Compare what was observed with what is there now. `observations`: of one path, in its order; the rest is as of
     `Checker`."""
@@ -88,7 +87,6 @@ def check(
         check_urls=check_urls,
         cache=cache,
         progress=progress,
-        diffs=diffs,
     ) as checker:
         found = {number: answer.finding for number, answer in checker.look(enumerate(rows), len(rows))}
         found |= {number: answer.finding for number, answer in checker.late(lambda: rows).items()}
@@ -111,7 +109,6 @@ class Checker:
         check_urls: bool = False,
         cache: Cache | None = None,
         progress: Progress | None = None,
-        diffs: int = DIFFS,
     ) -> None:
         """Nothing is looked at yet.
 
@@ -121,7 +118,6 @@ class Checker:
             check_urls: also ask servers.
             cache: what files were when they were last hashed.
             progress: told how far it is.
-            diffs: how many to make at most.
         """
         self.notes: list[str] = []
         self._scope, self._planner = scope, Planner(scope, allow_outside, check_urls)
@@ -129,7 +125,7 @@ class Checker:
         self.trees = {False: Tree(scope.root)}
         if allow_outside:
             self.trees[True] = Tree("/")
-        self._most, self._left, self._over = diffs, diffs, 0
+        self._left, self._over = DIFFS, 0
         self._made = count()
         self._pool: ThreadPoolExecutor | None = None
         self._lost: list[tuple[int, Row, At]] = []
@@ -176,7 +172,7 @@ class Checker:
         if self._pages:
             out |= self._asked()
         if self._over:
-            self.notes.append(f"{words.counted(self._over, 'diff')} beyond the first {self._most:,} were not made")
+            self.notes.append(f"{words.counted(self._over, 'diff')} beyond the first {DIFFS:,} were not made")
         return out
 
     # --- looking ------------------------------------------------------------------------------------------------
@@ -214,7 +210,7 @@ class Checker:
 
     def _may_show(self) -> bool:
         """Whether a diff is made at once: no more than may be shown. Which of them are is told in `_found`."""
-        return self._left > 0 and next(self._made) < self._most
+        return self._left > 0 and next(self._made) < DIFFS
 
     def _shows(self) -> bool:
         """Whether the next diff, in the order of the path, is shown."""
